@@ -34,8 +34,8 @@ from pipesim.model.machine import TMA, Flight, finished
 from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import RegisterPools
 from pipesim.model.tables import OPEN_WORD
-from pipesim.model.warp_shape import RegisterPools
 from pipesim.prove import refutation
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
@@ -650,7 +650,7 @@ def _lane_rules() -> Iterator[Rule]:
 
 
 def _shape_rules() -> Iterator[Rule]:
-    judges, model = (("warp shapes", of_shapes),), "pipesim.model.warp_shape."
+    judges, model = (("warp shapes", of_shapes),), "pipesim.model.rules.warp_shape."
     for said, target, instead in (
         ("a warp group has four warps, which execute the same equally often", f"{model}_uneven", lambda *_: None),
         ("a warp group begins at a multiple of four warps", f"{model}WARP_GROUP", 1),

@@ -22,7 +22,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import AT, Engine, Fence, Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.rules_sync import WARP
+from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import ALL_LANES, WARP_GROUP
 from pipesim.protocols.limits import MAX_SMEM
 

@@ -13,8 +13,8 @@ from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import WARP
 from pipesim.model.tables import meeting_name
-from pipesim.model.warp_shape import WARP
 
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,

@@ -28,8 +28,8 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Order, Scope, Space, operand, order_of, semantics
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import executes_as_warp_group
 from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
-from pipesim.model.warp_shape import executes_as_warp_group
 
 InitBody = Callable[[], None]
 RoleBody = Callable[[Warp], None]

@@ -39,8 +39,8 @@ from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import executes_as_warp_group
 from pipesim.model.tables import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Access
-from pipesim.model.warp_shape import executes_as_warp_group
 
 TILE_ALIGNMENT = 128
 MOST_TALKING = 8  #: CTAs of a grid

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.model.validation import validate_agents
+from pipesim.model.rules.validation import validate_agents
 
 
 class Listing(NamedTuple):

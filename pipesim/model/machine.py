@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipesim.model import barrier as mbarrier
-from pipesim.model import rules_sync, rules_transfer
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ANSWER, ASYNC_ACCESS, COPY_MASK, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op
 from pipesim.model.program import Program
-from pipesim.model.rules_transfer import begin
+from pipesim.model.rules import sync, transfer
+from pipesim.model.rules.transfer import begin
 from pipesim.model.state import (
     TMA,
     TORN,
@@ -53,7 +53,7 @@ __all__ = [
     "with_answer",
 ]
 
-_RULES_BY_OP: dict[Op, Rule] = {**rules_sync.MBARRIER_RULES, **rules_sync.RULES, **rules_transfer.RULES}
+_RULES_BY_OP: dict[Op, Rule] = {**sync.MBARRIER_RULES, **sync.RULES, **transfer.RULES}
 assert set(_RULES_BY_OP) == set(OPERANDS), "every operation has a rule"
 
 _RULES: list[Rule] = [_RULES_BY_OP[min(_RULES_BY_OP)]] * (max(Op) + 1)  # by code; a valid program uses no other code

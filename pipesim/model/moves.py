@@ -19,7 +19,7 @@ from pipesim.model.groups import ACCESSES, BARRIER, COMMIT_BARRIER, CP_ASYNC_LAN
 from pipesim.model.machine import TMA, Flight, Observer, State, Step, begin, finished, land, step, with_answer
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.rules_sync import WARP
+from pipesim.model.rules.sync import WARP
 from pipesim.model.state import OWN, Readable, new
 
 #: Bytes in which a bulk copy lands on hardware: its parts are multiples of this (measured: docs/hopper.md).

@@ -27,9 +27,9 @@ from pipesim.model.groups import (
     WRITES_MEMORY,
 )
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
+from pipesim.model.rules.validation import validate
+from pipesim.model.rules.warp_shape import RegisterPools
 from pipesim.model.tables import BLACKWELL, WARP_GROUP, ProgramData, SourceInstruction, Work, instructions
-from pipesim.model.validation import validate
-from pipesim.model.warp_shape import RegisterPools
 
 Written = tuple[int, int]  #: an access and the item that is left there
 

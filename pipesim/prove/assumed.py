@@ -14,7 +14,7 @@ from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import assumed_registers
+from pipesim.model.rules.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits
 from pipesim.prove.certificate.certificate import Certificate

@@ -12,8 +12,8 @@ from pipesim.model.coverage import RULES, Assumption, NotJudgedKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import assumed_registers
 from pipesim.model.state import own_channel
-from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases

@@ -10,8 +10,8 @@ import pytest
 
 from pipesim.errors import ProgramFormatError
 from pipesim.model.ops import Op, Space
+from pipesim.model.rules.validation import _all_right, _limits, _wrong_operation
 from pipesim.model.tables import Access, Agent, Barrier, Tile
-from pipesim.model.validation import _all_right, _limits, _wrong_operation
 from tests.support.small_programs import build
 
 

@@ -14,7 +14,7 @@ from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import register_bound, warp_shape_faults
+from pipesim.model.rules.warp_shape import register_bound, warp_shape_faults
 from pipesim.prove.check import check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch

@@ -14,7 +14,7 @@ from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.machine import finished
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import WARP
+from pipesim.model.rules.warp_shape import WARP
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.kinds import Repair, RepairKind

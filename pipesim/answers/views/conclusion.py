@@ -12,9 +12,9 @@ from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, 
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import executes_as_warp_group
 from pipesim.model.tables import number_runs
 from pipesim.model.waits import never_wrapped_in
-from pipesim.model.warp_shape import executes_as_warp_group
 
 if TYPE_CHECKING:
     from pipesim.conform.result import TraceVerdict  # which a check does without

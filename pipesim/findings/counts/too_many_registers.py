@@ -7,7 +7,7 @@ from pipesim.findings.words import who_at
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import register_bound
+from pipesim.model.rules.warp_shape import register_bound
 
 
 def _how_many(program: Program, fault: Fault) -> str:

@@ -7,8 +7,8 @@ from pipesim.findings.words import who_at
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import WARP
 from pipesim.model.tables import WARP_GROUP
-from pipesim.model.warp_shape import WARP
 
 
 def _who_else(program: Program, fault: Fault) -> str:

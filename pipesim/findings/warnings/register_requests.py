@@ -8,7 +8,7 @@ from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import RegisterPools
+from pipesim.model.rules.warp_shape import RegisterPools
 
 
 def _look(program: Program) -> Iterator[Advisory]:

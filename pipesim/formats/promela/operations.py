@@ -10,7 +10,7 @@ from pipesim.model.barrier import COUNT_BITS, MAX_COUNT
 from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
-from pipesim.model.rules_sync import WARP
+from pipesim.model.rules.sync import WARP
 
 #: Operands beyond this break the same rule as this does, and sums with them stay within Promela's 32-bit integers.
 CLAMP = 1 << 28

@@ -18,7 +18,7 @@ from pipesim.model.groups import ACCESS, ANSWER, ITEM
 from pipesim.model.machine import Observer
 from pipesim.model.ops import IN_ORDER, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.rules_transfer import conflict
+from pipesim.model.rules.transfer import conflict
 from pipesim.model.state import OWN, TMA, Flight, State, Step, initial_state, new, own_channel
 
 MOVED: Final = -1  #: an outcome: the agent moved, and nothing was completed

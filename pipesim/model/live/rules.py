@@ -29,7 +29,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.rules_transfer import conflict, look, ordered
+from pipesim.model.rules.transfer import conflict, look, ordered
 from pipesim.model.state import TMA, TORN, Flight, new, own_channel
 
 _ENGINES = len(Engine)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import warp_shape_faults
+from pipesim.model.rules.warp_shape import warp_shape_faults
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.accesses import awaited_groups

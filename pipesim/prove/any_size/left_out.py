@@ -12,8 +12,8 @@ from __future__ import annotations
 from operator import add, le, sub
 
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import warp_shape_faults
 from pipesim.model.tables import LeftOutLaps
-from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.any_size.family import repeated_laps
 from pipesim.prove.any_size.laps import Outline, ends_well
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits

@@ -15,7 +15,7 @@ from pipesim.model.groups import ACCESS, ACCESSES, ASYNC_ACCESS, BARRIER, COPY_M
 from pipesim.model.moves import Committer
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import WARP, RegisterPools
+from pipesim.model.rules.warp_shape import WARP, RegisterPools
 from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
 from pipesim.prove.happens_before.snapshot import Clock, Marks
 from pipesim.prove.refutation import Doubt, Why

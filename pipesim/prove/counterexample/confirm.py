@@ -12,7 +12,7 @@ from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.moves import Move
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.warp_shape import WARP, warp_shape_faults
+from pipesim.model.rules.warp_shape import WARP, warp_shape_faults
 from pipesim.prove.counterexample.leftovers import exit_faults
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Why

@@ -33,7 +33,7 @@ from pipesim.model.groups import (
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
 from pipesim.model.program import Program
-from pipesim.model.rules_sync import WARP
+from pipesim.model.rules.sync import WARP
 from pipesim.prove.search.parts import Local, Parts, engines
 
 

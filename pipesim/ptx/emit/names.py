@@ -28,8 +28,8 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.model.tables import Agent, Barrier, Tile
-from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import GivenNames, Launch
 from pipesim.ptx.names.barriers import (

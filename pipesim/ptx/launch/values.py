@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
+from pipesim.model.rules.warp_shape import WARP, register_bound
 from pipesim.model.tables import BLACKWELL
-from pipesim.model.warp_shape import WARP, register_bound
 from pipesim.model.words import SEES, STRONG_DATA, TURNS
 
 LAUNCH_VERSION = 1

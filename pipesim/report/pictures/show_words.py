@@ -21,8 +21,8 @@ from pipesim.explain.anatomy.parts import (
 from pipesim.explain.ledger import Extent, Means
 from pipesim.lang.legality import SPACE_WORDS
 from pipesim.model.ops import Engine
+from pipesim.model.rules.warp_shape import SM_REGISTERS
 from pipesim.model.tables import NAMED_BARRIERS
-from pipesim.model.warp_shape import SM_REGISTERS
 from pipesim.protocols.limits import MAX_SMEM, MAX_TMEM
 from pipesim.report.pictures.lanes import span
 from pipesim.report.text.words import count, number

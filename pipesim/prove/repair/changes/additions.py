@@ -27,7 +27,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.rules_sync import WARP
+from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.changes.order import gives_back, is_use, phases_of_writes, works
 from pipesim.prove.repair.kinds import FencePlace, Placement, Repair

@@ -9,8 +9,8 @@ from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.groups import ENGINE_ACCESSES, MULTICASTS, ON_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
+from pipesim.model.rules.warp_shape import GRANULE, SM_REGISTERS
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.model.warp_shape import GRANULE, SM_REGISTERS
 from pipesim.prove.repair.changes.numbers import bytes_of_expects, may_expect
 from pipesim.prove.repair.changes.order import gives_back
 from pipesim.prove.repair.kinds import NOWHERE, ROWS, Repair, RepairKind

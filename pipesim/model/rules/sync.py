@@ -33,7 +33,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.rules_transfer import launch
+from pipesim.model.rules.transfer import launch
 from pipesim.model.state import Rule, State, Step, advance, cluster_channel, exited, new, pool_channel, write_register
 
 WARP = 32

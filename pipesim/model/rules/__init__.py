@@ -1,0 +1,1 @@
+"""What operations do to barriers, memory and agents, and what programs and warps may do."""
