@@ -37,7 +37,7 @@ class LongRun:
     more: int
 
 
-class _Laps(NamedTuple):
+class _AgentLaps(NamedTuple):
     """The rows of one agent: where the first lap begins, and how many each has."""
 
     begin: int
@@ -72,11 +72,11 @@ def conform_in_laps(run: LongRun, trace: Trace) -> Conformance | None:
     return replace(found, events=len(trace.events), iterations=grown(lambda each: each.iterations), latency=latency)
 
 
-def _laps_of(run: LongRun, trace: Trace) -> list[_Laps]:
+def _laps_of(run: LongRun, trace: Trace) -> list[_AgentLaps]:
     table = site_table(run.few, optional_of(trace.meta))
     rows = [[len(each) for each in records] for records in table.records]
     ends = zip(rows, run.lap.begin, run.lap.end, strict=True)
-    return [_Laps(sum(each[:begin]), sum(each[begin:end])) for each, begin, end in ends]
+    return [_AgentLaps(sum(each[:begin]), sum(each[begin:end])) for each, begin, end in ends]
 
 
 def _rows_of_agents(events: Events, cta: int, agents: int) -> list[Column]:
@@ -84,7 +84,7 @@ def _rows_of_agents(events: Events, cta: int, agents: int) -> list[Column]:
     return [np.flatnonzero(mine & (agent == number)).astype(np.int32) for number in range(agents)]
 
 
-def _is_even(events: Events, rows: list[Column], laps: list[_Laps], run: LongRun) -> bool:
+def _is_even(events: Events, rows: list[Column], laps: list[_AgentLaps], run: LongRun) -> bool:
     """Whether each lap has the events of the one before it, each agent's one after the other."""
     for mine, (begin, width) in zip(rows, laps, strict=True):
         cycle, many = events.stored("cycle")[mine], KEPT + run.more
@@ -102,7 +102,7 @@ def _is_even(events: Events, rows: list[Column], laps: list[_Laps], run: LongRun
     return True
 
 
-def _without(trace: Trace, ctas: dict[int, list[Column]], laps: list[_Laps], left_out: int) -> Trace:
+def _without(trace: Trace, ctas: dict[int, list[Column]], laps: list[_AgentLaps], left_out: int) -> Trace:
     """The trace without this many laps in the middle; what comes after them keeps its times."""
     events, kept, ctas_then = trace.events, [], {each.cta: each for each in trace.meta.ctas}
     iteration = events.stored("iteration").astype(np.int64)
@@ -128,7 +128,7 @@ Place = tuple[int, int, int]  #: of an event: its agent, the lap (negative: befo
 Pair = tuple[Place, Place, int]  #: ``first`` is at least so many cycles before the other one
 
 
-def _steady_pairs(alike: AlikeCtas, short: Trace, laps: list[_Laps]) -> list[Pair] | None:
+def _steady_pairs(alike: AlikeCtas, short: Trace, laps: list[_AgentLaps]) -> list[Pair] | None:
     """The pairs of one lap, of which the second event is in lap ``_FIRST``; None where others have other ones."""
     first_cta = short.events.select(short.events.stored("cta") == alike.info.cta)
     places: list[Place] = [(-1, -1, -1)] * len(first_cta)
@@ -154,7 +154,7 @@ def _pairs_of(alike: AlikeCtas) -> Iterator[tuple[int, int, int]]:
     yield from zip(alike.releases.tolist(), alike.waits.tolist(), least.tolist(), strict=True)
 
 
-def _in_order(events: Events, rows: list[Column], laps: list[_Laps], pairs: list[Pair], many: int) -> bool:
+def _in_order(events: Events, rows: list[Column], laps: list[_AgentLaps], pairs: list[Pair], many: int) -> bool:
     """Whether no lap from ``_FIRST`` on has a pair the wrong way round."""
     times = [
         events.stored("cycle")[mine[begin : begin + width * many]].astype(np.int64).reshape(many, width)

@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
-from pipesim.ptx.emulate.stop import EVERYWHERE, AccessOrder, EmulationStop, Notes, Reach, UnreadAccess
+from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, SharedOrder, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of, same
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -32,8 +32,8 @@ from pipesim.ptx.text.instruction import Instruction
 
 SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 _ENDS = ("ld", "st", "atom", "red", "ldmatrix", "stmatrix")  #: whose accesses end before the thread's next barrier
-_UNORDERED = dict.fromkeys(("atom", "red"), AccessOrder.ATOMICS)
-_UNORDERED |= dict.fromkeys(("st", "stmatrix"), AccessOrder.STORES)
+_UNORDERED = dict.fromkeys(("atom", "red"), SharedOrder.ATOMICS)
+_UNORDERED |= dict.fromkeys(("st", "stmatrix"), SharedOrder.STORES)
 _MOST_ANSWERS = 4_096  #: of an atomic, a load, or a try for one phase, in a loop that waits for another one
 
 
@@ -124,19 +124,21 @@ class ClusterMemory:
             each.has_any("shared", "shared::cta", "shared::cluster") == (each.opcode == "cvta") for each in made
         )
 
-    def may_touch(self, warp: DividedWarp, position: int, why: str, *, writes: bool, reach: Reach = EVERYWHERE) -> None:
+    def may_touch(
+        self, warp: DividedWarp, position: int, why: str, *, writes: bool, reach: TouchedBytes = EVERYWHERE
+    ) -> None:
         """An access is left out that may touch shared memory."""
         self.notes.left_out.setdefault(position, why)
         self.may_be_touched(warp, position, writes=writes, reach=reach)
 
-    def may_be_touched(self, warp: DividedWarp, position: int, *, writes: bool, reach: Reach) -> None:
+    def may_be_touched(self, warp: DividedWarp, position: int, *, writes: bool, reach: TouchedBytes) -> None:
         """Remember who may touch that; what is known of it is not known any more if it may be written."""
         each = self.code.body[position]
         ends = each.opcode in _ENDS and not each.has_any("async", "bulk")
-        order = _UNORDERED.get(each.opcode, AccessOrder.NEEDED) if ends else AccessOrder.NEEDED
+        order = _UNORDERED.get(each.opcode, SharedOrder.NEEDED) if ends else SharedOrder.NEEDED
         barriers = self.recorder.streams[warp.agent].barriers if ends else None
         self.notes.accesses[UnreadAccess(position, warp.agent, writes, reach, barriers, order)] = None
-        if order is AccessOrder.STORES and warp.mask.bit_count() > 1:
+        if order is SharedOrder.STORES and warp.mask.bit_count() > 1:
             self.notes.equal_stores.add(position)
         if writes:
             self.recorder.cut(reach.first, reach.end)

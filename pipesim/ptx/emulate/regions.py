@@ -73,7 +73,7 @@ class Regions:
     @cached_property
     def loops(self) -> WaitLoops:
         """The loops that wait."""
-        return WaitLoops(self)
+        return WaitLoops(self.function, self.graph, self.uses, self.kept, self.successors, self.step)
 
     @cached_property
     def observations(self) -> Observations:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pipesim.model.groups import ACCESSES, BRANCHES, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import AT, Engine, Op, Space, operand
 from pipesim.ptx.emit.record import Stream, StreamRecorder
-from pipesim.ptx.emulate.stop import AccessOrder, UnreadAccess
+from pipesim.ptx.emulate.stop import SharedOrder, UnreadAccess
 from pipesim.ptx.emulate.values import WARP
 
 
@@ -36,11 +36,11 @@ class _Use(NamedTuple):
     end: int
     where: int = -1
     position: int = -1
-    order: AccessOrder = AccessOrder.NEEDED
+    order: SharedOrder = SharedOrder.NEEDED
 
     def may_meet(self, other: _Use) -> bool:
         """Whether they are of two agents, have bytes in common of which one changes some, and need to be in order."""
-        return (self.order is not other.order or self.order is AccessOrder.NEEDED) and self.may_be_at_once(other)
+        return (self.order is not other.order or self.order is SharedOrder.NEEDED) and self.may_be_at_once(other)
 
     def may_be_at_once(self, other: _Use) -> bool:
         """The same where nothing orders them."""
@@ -114,7 +114,7 @@ def _uses(recorder: StreamRecorder, parts: _SharedParts, named: Collection[int] 
                 bytes_ = access.offset, access.offset + access.nbytes
                 where = access.cta if own else -1  # a copy may go to several
                 atomic = stream.positions[at] in recorder.atomics
-                order = AccessOrder.ATOMICS if atomic else AccessOrder.NEEDED
+                order = SharedOrder.ATOMICS if atomic else SharedOrder.NEEDED
                 yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, where, position, order)
     for _, offset in recorder.barriers:
         yield _Use(-1, -1, None, False, offset, offset + 8)
@@ -155,11 +155,11 @@ def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) 
 
 def storing_at_once(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
     """The positions of stores that several agents execute, perhaps to the same bytes, with nothing in between."""
-    stores = [each for each in accesses if each.order is AccessOrder.STORES]
+    stores = [each for each in accesses if each.order is SharedOrder.STORES]
     if not stores:
         return frozenset()
     found = {*_unread(stores, recorder, _SharedParts(recorder))}
-    others = _Index({each._replace(position=-1, order=AccessOrder.NEEDED) for each in found})
+    others = _Index({each._replace(position=-1, order=SharedOrder.NEEDED) for each in found})
     return frozenset(one.position for one in found if others.meets(one))
 
 

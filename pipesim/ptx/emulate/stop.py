@@ -15,7 +15,7 @@ from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Instruction
 
 
-class Reach(NamedTuple):
+class TouchedBytes(NamedTuple):
     """Bytes of the shared memory of a CTA that may be touched; of any one if that is -1."""
 
     first: int
@@ -28,10 +28,10 @@ class Reach(NamedTuple):
         return there and access.offset < self.end and self.first < access.offset + access.nbytes
 
 
-EVERYWHERE = Reach(0, 1 << 24)  #: all of the shared memory that a CTA can have
+EVERYWHERE = TouchedBytes(0, 1 << 24)  #: all of the shared memory that a CTA can have
 
 
-class AccessOrder(Enum):
+class SharedOrder(Enum):
     """Which accesses of several threads to the same bytes need no order: atomics, and stores if they store the same."""
 
     NEEDED = 0
@@ -48,16 +48,16 @@ class UnreadAccess(NamedTuple):
     position: int
     agent: int
     writes: bool
-    reach: Reach
+    reach: TouchedBytes
     barriers: int | None = None
-    order: AccessOrder = AccessOrder.NEEDED
+    order: SharedOrder = SharedOrder.NEEDED
 
 
-def around(variables: Sequence[Variable], offset: int) -> Reach:
+def around(variables: Sequence[Variable], offset: int) -> TouchedBytes:
     """The bytes of the variable of a known size that an offset is in; everywhere if it is in none."""
     for each in variables:
         if not each.external and each.offset <= offset < each.offset + each.size:
-            return Reach(each.offset, each.offset + each.size)
+            return TouchedBytes(each.offset, each.offset + each.size)
     return EVERYWHERE
 
 

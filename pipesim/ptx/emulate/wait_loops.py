@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.handed_waits import handed_waits
 from pipesim.ptx.flow.opcodes import ARITHMETIC, PASS_ON, ends_a_spin, is_try, may_touch_shared
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.flow.voted_waits import VotedWait, voted_waits
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
-
-if TYPE_CHECKING:
-    from pipesim.ptx.emulate.regions import Regions
 
 
 def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction], uses: Uses) -> frozenset[str]:
@@ -40,15 +39,21 @@ def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction]
     return frozenset(found)
 
 
+@dataclass(eq=False)
 class WaitLoops:
-    """The loops of a function that wait, each found when it is first asked for."""
+    """The loops of a function that wait, each found when it is first asked for.
 
-    def __init__(self, regions: Regions) -> None:
-        self._regions = regions
-        self.function, self.graph, self.uses, self.kept = regions.function, regions.graph, regions.uses, regions.kept
-        self.successors = regions.successors
-        self._ends_otherwise: dict[int, bool] = {}
-        self._polls: dict[int, bool] = {}
+    ``kept``: the positions of what is followed; ``step`` is called for each position that is looked at.
+    """
+
+    function: Function
+    graph: Graph
+    uses: Uses
+    kept: frozenset[int]
+    successors: Callable[[int], tuple[int, ...]]
+    step: Callable[[int], None]
+    _ends_otherwise: dict[int, bool] = field(default_factory=dict)
+    _polls: dict[int, bool] = field(default_factory=dict)
 
     @cached_property
     def _spins_through(self) -> list[bool]:
@@ -229,7 +234,7 @@ class WaitLoops:
             if p in ahead:
                 continue
             ahead.add(p)
-            self._regions.step(p)
+            self.step(p)
             for s in self.successors(p):
                 if passable(s):
                     before.setdefault(s, []).append(p)

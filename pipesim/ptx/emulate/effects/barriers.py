@@ -13,7 +13,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
-from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Reach, UnreadAccess
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
@@ -225,7 +225,7 @@ def _orders_all(cluster: Cluster, warp: EmulatedWarp, each: Instruction, kind: F
     if in_step:
         cluster.notes.apart.add(position)
     for first, end in unordered:
-        cluster.notes.fences_of_some[UnreadAccess(position, warp.agent, True, Reach(first, end))] = None
+        cluster.notes.fences_of_some[UnreadAccess(position, warp.agent, True, TouchedBytes(first, end))] = None
     exchanges.happens(LaneEvent.FENCE, warp.mask)
     return position not in cluster.void_fences
 

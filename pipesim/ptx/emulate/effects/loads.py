@@ -30,7 +30,7 @@ from pipesim.ptx.emulate.memory import (
     runs,
     to_generic,
 )
-from pipesim.ptx.emulate.stop import EVERYWHERE, Reach
+from pipesim.ptx.emulate.stop import EVERYWHERE, TouchedBytes
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,
@@ -340,7 +340,7 @@ def _may_touch(
         low, high = min(low for low, _ in found) - base, max(high for _, high in found) - base
         (cta, first), (last_cta, last) = place_of(low), place_of(high)
         if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
-            reach = Reach(first, last + size, cta)
+            reach = TouchedBytes(first, last + size, cta)
     cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=writes, reach=reach)
 
 
