@@ -126,12 +126,10 @@ def unread_bytes(text: bytes, kernel: str, layout: Layout) -> tuple[tuple[int, i
     names = _PARAMETER.findall(head[1]) if head else []
     if head is None or len(names) != len(layout):
         return ()
-    found: list[tuple[int, int]] = []
+    body, found = text[head.end() :].partition(b".entry")[0], list[tuple[int, int]]()
     for number, (name, (_, size)) in enumerate(zip(names, layout, strict=True)):
         unread = set[int]() if size in _WHOLE else set(range(size))
-        for vector, bits, twice, offset in (
-            re.findall(_USE % ((re.escape(name),) * 2), text[head.end() :]) if unread else ()
-        ):
+        for vector, bits, twice, offset in re.findall(_USE % ((re.escape(name),) * 2), body) if unread else ():
             at, nbytes = int(offset or 0), int(bits or 0) // 8 * int(vector or 1) * (2 if twice else 1)
             unread -= set(range(at, at + nbytes)) if bits else unread
         found += [(number, at) for at in sorted(unread)]
