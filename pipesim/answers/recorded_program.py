@@ -20,7 +20,7 @@ class LongRunError(EvidenceError):
 
     def __init__(self, fact: str, target: Target, params: Mapping[str, int], place: str) -> None:
         correction = "record fewer iterations, or a window of them"
-        super().__init__(fact, place=place, cause="its laps are not all alike", correction=correction)
+        super().__init__(fact, place=place, cause="only diff reads longer ones, by their laps", correction=correction)
         self.target, self.params = target, params
 
 
