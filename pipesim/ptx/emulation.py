@@ -18,7 +18,6 @@ from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.shared_uses import touching_engines, touching_others
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.hand_outs import asks_launch_control, to_try, used_once
@@ -253,7 +252,7 @@ def _misaligned(kernel: Kernel, image: Image, inputs: FreeInputs) -> dict[int, s
 
     def of(instead: int | None) -> dict[int, str]:
         words = partial(image.remainder, inputs, instead=instead)
-        return misaligned_copies(kernel.function, kernel.code.regions.uses, words)
+        return kernel.code.misaligned.with_words(words)
 
     found = of(0) if len(image.free_words) == 1 else None
     return found if found is not None and all(of(each) == found for each in range(1, ALIGNED)) else of(None)

@@ -217,11 +217,12 @@ class WordClaim:
     def due(self) -> Iterator[SizeClass]:
         """The classes on which the claim rests: all that were looked at, one after the other."""
         few = [each for n in range(_FEW_CLASSES) if (each := self.classes[n]) is not None]
+        yield from few
         if not self.classes.complete and not any(each.handed_out for each in few):
             self._ctas = sorted({kind.cta for each in few for kind, _ in each.kinds})
             for cta in self._ctas:
                 self.found[cta] = self._verdict(cta)
-        yield from self.classes.known
+        yield from self.classes.known[len(few) :]
 
     def _verdict(self, cta: int) -> EveryValue | SomeValues:
         places = self.classes.places_of(cta)

@@ -18,7 +18,6 @@ from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import NearbyValues
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate
-from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.free.forms import NO_BOUND, Form, narrow
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import ALIGNED, PARAMETERS, FreeWord, Image
@@ -89,13 +88,13 @@ def _step(at: int, word: FreeWord, kernel: Kernel, image: Image) -> int:
         asked.append((offset, size))
         return ALIGNED, rest
 
-    uses = kernel.code.regions.uses
-    found = misaligned_copies(kernel.function, uses, words)
+    wrong = kernel.code.misaligned.with_words
+    found = wrong(words)
     if not asked:
         return 1
     if any(PARAMETERS + offset != at for offset, _ in asked):
         return 0
-    each = [misaligned_copies(kernel.function, uses, partial(words, rest=rest)) for rest in range(ALIGNED)]
+    each = [wrong(partial(words, rest=rest)) for rest in range(ALIGNED)]
     return next(
         step
         for step in (1, 2, 4, 8, ALIGNED)

@@ -186,7 +186,10 @@ class Family:
             for each in (values, *self._alike.get(values, ())):
                 yield self._once(top, lap, each)
         if not worth:
-            yield self._several_times(top, outline)
+            yield (found := self._several_times(top))
+            if not isinstance(found, EveryValue):  # fewer values may be large enough to show it
+                less = map(self._several_times, (top * 11 // 12, top * 5 // 6))
+                yield from (each for each in less if isinstance(each, EveryValue))
 
     # one value
 
@@ -261,9 +264,11 @@ class Family:
         self._laps = dict.fromkeys(range(first, first + values), (lap,))
         return self._every(first, values)
 
-    def _several_times(self, first: int, short: Outline) -> EveryValue | Stop:
+    def _several_times(self, first: int) -> EveryValue | Stop:
         """The same of a loop that is gone through several times, with a lap in each, from this value on."""
-        why = Stop.NO_LOOP
+        why, short = Stop.NO_LOOP, self._outline(first)
+        if short is None:
+            return why
         for values in range(1, first + 1):
             long = self._outline(first + values)
             if long is None or sum(long.lengths) > self._most or self._spent > _MOST_IN_ALL:

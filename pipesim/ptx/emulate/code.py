@@ -29,7 +29,7 @@ from pipesim.ptx.emulate.memory import at_rank, from_generic, rank_of, to_generi
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, at_most, select
-from pipesim.ptx.flow.addresses import only_loaded
+from pipesim.ptx.flow.addresses import MisalignedCopies, only_loaded
 from pipesim.ptx.flow.divergence import converges, masks_of_all_lanes, needs_others, orders_lanes
 from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES, hands_on, is_step, is_try, synchronises
 from pipesim.ptx.flow.slice import Slice
@@ -166,6 +166,7 @@ class Code:
             tuple[int, int], ...
         ] = ()  #: bytes of global memory whose accesses are operations
         self.global_base = 0  #: where the memory begins that they are in
+        self.misaligned = MisalignedCopies(function, regions.uses)
         self.words_met: frozenset[int] = frozenset()  #: addresses of words by which agents talk, where runs met some
         self.long_with: tuple[Parameter, ...] = ()  #: parameters with which a run is whole only without laps
         self.wanted = part.wanted

@@ -32,7 +32,40 @@ def _number(value: int, modulus: int = _MOST) -> Remainder:
     return modulus, value % modulus
 
 
-def misaligned_copies(function: Function, uses: Uses, words: Words) -> dict[int, str]:
+class MisalignedCopies:
+    """What is wrong with the copies of a function, worked out once for all words that have the same remainders."""
+
+    def __init__(self, function: Function, uses: Uses) -> None:
+        self._function, self._uses = function, uses
+        #: By the answers so far: which word is asked for next, or what is wrong.
+        self._known: dict[tuple[Remainder, ...], tuple[int, int] | dict[int, str]] = {}
+
+    def with_words(self, words: Words) -> dict[int, str]:
+        """By position, of each copy that is aligned in no execution."""
+
+        def remainder(offset: int, size: int) -> Remainder:
+            modulus, value = words(offset, size)
+            return _number(value, modulus)
+
+        answers: tuple[Remainder, ...] = ()
+        while (found := self._known.get(answers)) is not None:
+            if isinstance(found, dict):
+                return found
+            answers = (*answers, remainder(*found))
+        answers = ()
+
+        def noted(offset: int, size: int) -> Remainder:
+            nonlocal answers
+            self._known[answers] = offset, size
+            answers = (*answers, remainder(offset, size))
+            return answers[-1]
+
+        made = _misaligned_copies(self._function, self._uses, noted)
+        self._known[answers] = made
+        return made
+
+
+def _misaligned_copies(function: Function, uses: Uses, words: Callable[[int, int], Remainder]) -> dict[int, str]:
     """By position, what is wrong with the address in global memory of each copy that is aligned in no execution."""
     copies = [(each, *found) for each in function.body if each.opcode == "cp" and (found := _in_global(each))]
     if not copies:
@@ -65,7 +98,7 @@ def _in_global(each: Instruction) -> tuple[Operand, int, str] | None:
 class _Remainders:
     """The remainders of registers: the least that all their writers agree on."""
 
-    def __init__(self, function: Function, uses: Uses, words: Words) -> None:
+    def __init__(self, function: Function, uses: Uses, words: Callable[[int, int], Remainder]) -> None:
         self._words, self._places = words, ParameterPlaces(function, uses)
         self._writers: dict[str, list[Instruction]] = {}
         for each in function.body:
@@ -121,8 +154,7 @@ class _Remainders:
             offset, bits = self._places.parameter(operands[1]), modifiers[-1][1:]
             if offset is None or not bits.isdecimal():
                 return _ANY
-            modulus, value = self._words(offset, int(bits) // 8)
-            return _number(value, modulus)
+            return self._words(offset, int(bits) // 8)
         values = [self._operand(operand) for operand in operands[1:]]
         rule = RULES.get(each.opcode)
         if rule is None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipesim.answers.any_size import Families, family, trip_counts
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Engine, Fence, Op
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.laps import Outline, each_holds, holds
@@ -95,6 +95,28 @@ def ring_of(
 
 def rings(**settings: object) -> Family:
     return Family("tiles", lambda n: ring_of(n, **settings).flatten({}))  # type: ignore[arg-type]
+
+
+def ring_in_rows(steps: int) -> Program | None:
+    """A ring of four stages, gone through in three rows that a fence ends; of up to 46 steps a row."""
+    r = ring("ring", 4, 3 * steps)
+
+    @r.role("producer")
+    def producer(w: Warp) -> None:
+        for i in range(3 * steps):
+            r.acquire(i)
+            r.load(w, i)
+            if (i + 1) % steps == 0:
+                w.fence(Fence.ACQ_REL)
+
+    r.right_consumer()
+    return r.p.flatten({}) if 0 < steps < 47 else None
+
+
+@pytest.mark.slow
+def test_a_loop_in_rows_is_proved_from_fewer_steps_where_more_are_too_many() -> None:
+    """From 24 on 47 steps would have to be looked at."""
+    assert Family("steps", ring_in_rows).verdict() == EveryValue("steps", 1, 22, 8, 45)
 
 
 def counting_down(tiles: int) -> Protocol:
