@@ -521,6 +521,7 @@ IN_PAIR = "mov.u32 %r6, 1; st.relaxed.gpu.global.v2.u32 [%rd5], {%r4, %r6};"
         (LOW.replace("%rd6, 1", "%rd6, 2"), IN_LOW, Verdict.UNKNOWN),  # the bit is one of the sum
         (PAIR.replace("%p2, %r6, 0;", "%p2, %r5, 0;"), IN_PAIR, Verdict.UNKNOWN),
         (PAIR, IN_PAIR.replace("{%r4,", "{%r1,"), Verdict.UNKNOWN),  # two numbers, which may be seen apart
+        (HIGH, IN_PAIR, Verdict.UNKNOWN),  # accesses that overlap in part
     ],
 )
 def test_a_wait_may_be_for_a_part_of_a_word_whose_rest_is_data(load: str, store: str, verdict: Verdict) -> None:
@@ -528,6 +529,17 @@ def test_a_wait_may_be_for_a_part_of_a_word_whose_rest_is_data(load: str, store:
     assert found.verdict is verdict
     assert [each.finding.kind for each in found.refutations] == [DEADLOCK] * (verdict is Verdict.REFUTED)
     assert (8 in found.scope.together) is (verdict is Verdict.PROVED)
+
+
+@pytest.mark.parametrize(("part", "verdict"), [("%r6", Verdict.PROVED), ("%r5", Verdict.UNKNOWN)])
+@pytest.mark.parametrize("atomic", ["or.b64 %rd6, [%rd1], 0;", "cas.b64 %rd6, [%rd1], 0, 0;"])
+def test_an_atomic_may_wait_until_a_part_is_0(atomic: str, part: str, verdict: Verdict) -> None:
+    """CTA 1 stores data into the low half: where it comes first, CTA 0 may wait for ever. All were proved."""
+    body = f"""setp.eq.u32 %p1, %r1, 1; @%p1 bra one; spin: atom.relaxed.gpu.global.{atomic}
+    mov.b64 {{%r5, %r6}}, %rd6; setp.ne.u32 %p2, {part}, 0; @%p2 bra spin; bra end;
+    one: ld.global.u32 %r4, [%rd3]; mov.u32 %r6, 0; mov.b64 %rd6, {{%r4, %r6}};
+    st.relaxed.gpu.global.u64 [%rd1], %rd6; end:"""
+    assert check(kernel(body, 2), {}, quick=True).verdict is verdict
 
 
 #: CTA 1 sees either flag of CTA 0, or, after it has waited for another word, the second one alone.

@@ -52,8 +52,6 @@ class GlobalWords(WordMemory):
         alone = strong and not (polls or looks) and self._holds_data_alone(lanes, size)
         if alone or not self._begin(warp, each, lanes, size):
             return False
-        self._load_as_vector(each, lanes)
-
         if not polls and (before := self._seen_before(cluster, warp, each, lanes)) is not None:
             self._give(warp, step, lanes, widened(before))
             return True
@@ -105,18 +103,11 @@ class GlobalWords(WordMemory):
         """Whether all lanes load something of which a store is not known at all, and that is not a word yet."""
         return all(at not in self.sizes and not self._unknown.isdisjoint(range(at, at + size)) for at in lanes.values())
 
-    def _load_as_vector(self, each: Instruction, lanes: dict[int, int]) -> None:
-        if (parts := parts_of_vector(each)) > 1:
-            for at in lanes.values():
-                width = 8 * self.sizes[at] // parts
-                self._parts[at] = min(self._parts.get(at, width), width)
-                self._given.setdefault(at, 0)
-
     def _give(self, warp: TalkingWarp, step: DecodedStep, lanes: dict[int, int], value: Value) -> None:
         """Write the value of each lane, or the elements of a vector."""
         for lane, at in lanes.items() if parts_of_vector(step.instruction) > 1 else ():
             one = of_lane(value, lane)
-            self._given[at] |= -1 if isinstance(one, int) else one.known.mask
+            self._given[at] = self._given.get(at, 0) | (-1 if isinstance(one, int) else one.known.mask)
         for register, part in zip(step.results, parts_of_value(step, value), strict=True):
             warp.write(register, part)
 
@@ -179,6 +170,8 @@ class GlobalWords(WordMemory):
         if observed and not loop and self._tries(cluster, warp, step, lanes, given):
             return True
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
+        first = next(iter(lanes.values()))
+        passes = None if ends is None else self._one(first, ends, lambda value: value)
 
         def attempt() -> bool:
             found: dict[int, int] = {}
@@ -196,7 +189,7 @@ class GlobalWords(WordMemory):
                     if said is False:
                         return False
                     kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
-                    self._event(cluster, warp, each, at, lanes_at(warp, lanes, at), kind, before, passes=ends)
+                    self._event(cluster, warp, each, at, lanes_at(warp, lanes, at), kind, before, passes=passes)
                     continue
                 if len(lanes) == 1 and not self._is_in_turn(warp, 1):
                     return False
@@ -207,11 +200,11 @@ class GlobalWords(WordMemory):
             return True
 
         def succeeds(value: int) -> bool | None:
-            now = self._number(next(iter(lanes.values())), value)
+            now = self._number(first, value)
             after = _changed(each, now, given[next(iter(lanes))], size)
             return None if after is None else not same(after, now) or (ends and ends(now))
 
-        wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
+        wait = each.position, first, succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
 

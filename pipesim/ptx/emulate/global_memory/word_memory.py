@@ -98,8 +98,8 @@ class WordMemory:
         self._version = 0
         self._history: dict[int, list[Value]] = {}  # the values of each word
         self._data: dict[int, int] = {}  # by word: the bits that are data in one of them
-        self._parts: dict[int, int] = {}  # by word: the bits of an element, where one is loaded as a vector
-        self._given: dict[int, int] = {}  # and the bits that such loads were given
+        self._parts: dict[int, set[int]] = {}  # by word: the bits of the elements as which it is accessed
+        self._given: dict[int, int] = {}  # and the bits that loads of vectors were given
         self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
         self._handing: dict[tuple[int, int], int] = {}  # by CTA and position: the agent that gives what it sees to all
         self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
@@ -205,16 +205,20 @@ class WordMemory:
 
     @property
     def why_torn(self) -> dict[int, str]:
-        """The words that are loaded as vectors whose elements decide: a load may see them at different times.
+        """The words that are loaded as vectors whose elements decide: a load may see them at different times; and those
+        whose accesses overlap in part.
 
-        PTX ISA, "Vector Data-types" of the memory consistency model: their accesses are in no order.
+        PTX ISA, "Vector Data-types" and "Conflict and Data-races" of the memory consistency model: accesses to elements
+        are in no order, and those that do not overlap completely are not morally strong.
         """
         found: dict[int, str] = {}
-        for at, width in self._parts.items():
-            values, data = self._history[at], self._data.get(at, 0)
+        for at, widths in self._parts.items():
+            if len(widths) > 1:
+                found[at] = "it is accessed as one word and by elements of a vector"
+            values, data, width = self._history[at], self._data.get(at, 0), min(widths)
             elements = [(1 << width) - 1 << n for n in range(0, 8 * self.sizes[at], width)]
             vary = [e for e in elements if len({bits_of(value) & e & ~data for value in values}) > 1]
-            if len(vary) > 1 or self._given[at] & data:
+            if len(vary) > 1 or self._given.get(at, 0) & data:
                 found[at] = "several elements of a vector decide what is done, and may be seen at different times"
         return found
 
@@ -238,6 +242,7 @@ class WordMemory:
             if parts or not self._unknown.isdisjoint(mine) or len(self.events) > MOST_EVENTS:
                 self.doubts[each.position] = "parts of the word are accessed alone, or its value is not known"
                 return False
+            self._parts.setdefault(at, set()).add(8 * size // parts_of_vector(each))
             if at not in self.values:
                 known = None if in_shared(at) else self._image.load(at, size)
                 if in_shared(at) and each.opcode != "st":
