@@ -67,7 +67,9 @@ def _right(a: Bits, b: Bits) -> Bits:
 
 
 def _sum(a: Bits, b: Bits) -> Bits:
-    """Exact where no two bits meet that may be 1; of a known number the bits below its lowest 1 stay as they are."""
+    """Exact where no two bits meet that may be 1; of a known number the bits below its lowest 1 stay as they are, and
+    the lowest bits are known as far as they are known of both.
+    """
     if not a.most & b.most:
         return _or(a, b)
     a, b = (a, b) if b.mask == -1 else (b, a)
@@ -76,7 +78,8 @@ def _sum(a: Bits, b: Bits) -> Bits:
     below = (b.bits & -b.bits) - 1
     if a.mask | below == -1:
         return Bits(a.mask, (a.bits & ~below) + b.bits | a.bits & below)
-    return Bits(a.mask & below, a.bits & below)
+    low = a.mask & ~(a.mask + 1)
+    return Bits(low | a.mask & below, (a.bits + b.bits) & low | a.bits & below)
 
 
 def _difference(a: Bits, b: Bits) -> Bits:

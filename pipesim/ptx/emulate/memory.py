@@ -26,7 +26,7 @@ WINDOW_END = WINDOW + (1 << 32)
 LOCAL_WINDOW = 0x7F80_0000_0000  #: where generic addresses of local memory begin
 LOCAL_WINDOW_END = LOCAL_WINDOW + (1 << 32)
 MODULE_VARIABLES = 0x7D00_0000_0000  #: where the module's own variables in global and constant memory begin
-_OFFSET = (1 << RANK_SHIFT) - 1
+OFFSET = (1 << RANK_SHIFT) - 1
 
 
 @dataclass
@@ -276,13 +276,13 @@ def from_generic(address: Value) -> Value:
 
 
 def _at_rank(address: int, rank: int) -> int:
-    return (address & _OFFSET) | rank << RANK_SHIFT
+    return (address & OFFSET) | rank << RANK_SHIFT
 
 
 def at_rank(address: Value, rank: Value) -> Value:
     """``mapa``: the same place in the CTA of this rank."""
     if isinstance(address, Unknown):
-        return (address & _OFFSET) + (rank << RANK_SHIFT)
+        return (address & OFFSET) + (rank << RANK_SHIFT)
     return lift(_at_rank, address, rank)
 
 
@@ -324,4 +324,4 @@ def in_shared(address: int) -> bool:
 
 def place_of(address: int) -> tuple[int, int]:
     """CTA and offset in its variables of a shared address."""
-    return int(address >> RANK_SHIFT), int((address & _OFFSET) - SHARED_BASE)
+    return int(address >> RANK_SHIFT), int((address & OFFSET) - SHARED_BASE)

@@ -17,13 +17,12 @@ from typing import NamedTuple
 from pipesim.model.groups import ACCESSES, BRANCHES, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import AT, Engine, Op, Space, operand
 from pipesim.ptx.emit.record import Stream, StreamRecorder
-from pipesim.ptx.emulate.stop import SharedOrder, UnreadAccess
+from pipesim.ptx.emulate.stop import SharedOrder, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP
 
 
 class _Use(NamedTuple):
-    """Use of the bytes ``first..end`` of the CTA ``where`` (-1: of any) by ``agent`` of ``cta``; -1: by an engine or an
-    mbarrier, which belong to none.
+    """Use of bytes by ``agent`` of ``cta``; -1: by an engine or an mbarrier, which belong to none.
 
     ``part``: between which barriers of its CTA it is, None where it may be any. ``position``: where that is asked for.
     """
@@ -32,9 +31,7 @@ class _Use(NamedTuple):
     cta: int
     part: int | None
     writes: bool
-    first: int
-    end: int
-    where: int = -1
+    reach: TouchedBytes
     position: int = -1
     order: SharedOrder = SharedOrder.NEEDED
 
@@ -45,10 +42,9 @@ class _Use(NamedTuple):
     def may_be_at_once(self, other: _Use) -> bool:
         """The same where nothing orders them."""
         apart = self.part is not None and other.part is not None and self.cta == other.cta and self.part != other.part
-        same = self.where == other.where or -1 in (self.where, other.where)
-        common = same and self.first < other.end and other.first < self.end
         changed = self.writes or other.writes
-        return common and not apart and changed and (self.agent != other.agent or self.agent < 0)
+        of_two = self.agent != other.agent or self.agent < 0
+        return changed and of_two and not apart and self.reach.shares_bytes(other.reach)
 
 
 class _SharedParts:
@@ -111,20 +107,20 @@ def _uses(recorder: StreamRecorder, parts: _SharedParts, named: Collection[int] 
                     (agent, stream.cta, part) if own and access.cta == stream.cta else (agent if own else -1, -1, None)
                 )
                 position = stream.positions[at] if stream.positions[at] in named else -1
-                bytes_ = access.offset, access.offset + access.nbytes
-                where = access.cta if own else -1  # a copy may go to several
+                cta = access.cta if own else -1  # a copy may go to several
+                reach = TouchedBytes(access.offset, access.offset + access.nbytes, cta)
                 atomic = stream.positions[at] in recorder.atomics
                 order = SharedOrder.ATOMICS if atomic else SharedOrder.NEEDED
-                yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, where, position, order)
+                yield _Use(*who, op[0] in WRITES_MEMORY, reach, position, order)
     for _, offset in recorder.barriers:
-        yield _Use(-1, -1, None, False, offset, offset + 8)
+        yield _Use(-1, -1, None, False, TouchedBytes(offset, offset + 8))
 
 
 def _unread(accesses: Sequence[UnreadAccess], recorder: StreamRecorder, parts: _SharedParts) -> Iterator[_Use]:
     for each in accesses:
         part = parts.of(each.agent, each.barriers) if each.barriers is not None else None
         cta = recorder.streams[each.agent].cta
-        yield _Use(each.agent, cta, part, each.writes, *each.reach, each.position, each.order)
+        yield _Use(each.agent, cta, part, each.writes, each.reach, each.position, each.order)
 
 
 class _Index:

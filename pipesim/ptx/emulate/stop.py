@@ -16,11 +16,32 @@ from pipesim.ptx.text.instruction import Instruction
 
 
 class TouchedBytes(NamedTuple):
-    """Bytes of the shared memory of a CTA that may be touched; of any one if that is -1."""
+    """Bytes of the shared memory of a CTA that may be touched; of any one if that is -1.
+
+    ``lows``: what the first bytes may be modulo ``modulus``, where that is known. They are multiples of ``size``, of
+    which as many bytes are touched; both are powers of two.
+    """
 
     first: int
     end: int
     cta: int = -1
+    size: int = 1
+    modulus: int = 1
+    lows: frozenset[int] = frozenset()
+
+    def shares_bytes(self, other: TouchedBytes) -> bool:
+        """Whether both may have a byte of one CTA."""
+        same = self.cta == other.cta or -1 in (self.cta, other.cta)
+        if not same or self.first >= other.end or other.first >= self.end:
+            return False
+        known = [each.modulus for each in (self, other) if each.lows]
+        size, modulus = max(self.size, other.size), min(known, default=1)
+        return not self._blocks(size, modulus).isdisjoint(other._blocks(size, modulus))
+
+    def _blocks(self, size: int, modulus: int) -> frozenset[int]:
+        """The blocks of ``size`` bytes, modulo ``modulus``."""
+        lows = self.lows or range(self.first, min(self.end, self.first + modulus))
+        return frozenset(low % modulus // size for low in lows)
 
     def has_bytes_of(self, access: Access) -> bool:
         """Whether an access has some of them."""

@@ -217,11 +217,8 @@ def interval(value: Value) -> Interval | None:
 
 def one_of_two(unknown: Unknown, a: Value, b: Value) -> Value:
     """One of two values, by what is not known."""
-    first, second = _bits_of(a), _bits_of(b)
-    if first is None or second is None:
-        return unknown.whole
     bounds = interval_of("_choose", [None, interval(a), interval(b)])
-    return partly_known(unknown.whole, either(first, second), bounds)
+    return partly_known(unknown.whole, either(bits_of(a), bits_of(b)), bounds)
 
 
 def at_most(value: Value, high: int) -> Value:
@@ -229,10 +226,11 @@ def at_most(value: Value, high: int) -> Value:
     return PartlyKnown(value, Bits(~high, 0)) if value.__class__ is Unknown else value
 
 
-def _bits_of(value: Value) -> Bits | None:
+def bits_of(value: Value) -> Bits:
+    """The bits that are known of a value, the same for all launches."""
     if value.__class__ is int or value.__class__ is bool:
         return of_integer(value)
-    return value.known if isinstance(value, Unknown) else None
+    return value.known if isinstance(value, Unknown) else NOTHING
 
 
 def answer_of(asked: int, if_false: Value, if_true: Value) -> Value:

@@ -40,6 +40,14 @@ def test_what_data_decides_is_apart_by_barriers_of_the_whole_cta(body: str, verd
     assert check(program_of(NO_BARRIERS + DATA + body), 2_000).verdict is verdict
 
 
+@pytest.mark.parametrize(("rows", "verdict"), [(8, Verdict.PROVED), (7, Verdict.UNKNOWN)])
+def test_each_thread_has_its_own_column_of_a_table(rows: int, verdict: Verdict):
+    """As counters of a radix sort: data decides the row, and the threads of two warps are side by side."""
+    column = f" shr.u32 %r20, %r20, 6;\n shl.b32 %r20, %r20, {rows};\n mad.lo.u32 %r21, %r0, 4, %r20;\n"
+    column += " mov.u32 %r23, tile;\n add.u32 %r21, %r21, %r23;\n"
+    assert check(program_of(NO_BARRIERS + DATA + column + GATHER + SCATTER), 2_000).verdict is verdict
+
+
 #: A loop that data ends: a search, one that stores, and ones that may wait for another thread.
 LOOP = " mov.u32 %r30, %r21;\nmore:\n {}\n add.u32 %r30, %r30, %r31;\n setp.ne.u32 %p5, %r31, 0;\n @%p5 bra more;\n"
 SEARCH = LOOP.format("ld.shared.u32 %r31, [%r30];")

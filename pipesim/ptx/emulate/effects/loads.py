@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
@@ -16,10 +17,12 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
 from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.known_bits import Bits
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
+    OFFSET,
     RANK_SHIFT,
     SHARED_BASE,
     WINDOW,
@@ -40,6 +43,7 @@ from pipesim.ptx.emulate.values import (
     Value,
     are_known,
     at_most,
+    bits_of,
     integers,
     interval,
     join_lanes,
@@ -332,16 +336,32 @@ def _may_touch(
     space = _space(each)
     if not space and cluster.generic_is_global:
         return
-    lanes = [interval(of_lane(address, lane)) for lane in lanes_in(warp.mask)]
-    found = [bounds for bounds in lanes if bounds is not None]
+    lanes = [of_lane(address, lane) for lane in lanes_in(warp.mask)]
+    found = [bounds for each in lanes if (bounds := interval(each)) is not None]
     reach = EVERYWHERE
     if found and len(found) == len(lanes):
         base = 0 if space else WINDOW
         low, high = min(low for low, _ in found) - base, max(high for _, high in found) - base
         (cta, first), (last_cta, last) = place_of(low), place_of(high)
         if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
-            reach = TouchedBytes(first, last + size, cta)
+            reach = TouchedBytes(first, last + size, cta, *_lows([bits_of(each) for each in lanes], size))
     cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=writes, reach=reach)
+
+
+def _lows(known: Sequence[Bits], size: int) -> tuple[int, int, frozenset[int]]:
+    """Which blocks, of which size, lanes touch modulo what, at addresses of which these bits are known.
+
+    Data may decide the row of a table, and the byte in a word of it: the column is in the bits between.
+    """
+    runs_ = _ONES.finditer(format(reduce(and_, (each.mask for each in known), OFFSET), f"0{RANK_SHIFT}b")[::-1])
+    low, high = max(((each.start(), each.end()) for each in runs_), key=lambda run: run[1] - run[0], default=(0, 0))
+    block, modulus = max(size, 1 << low), 1 << high
+    if size & (size - 1) or not block < modulus or block > SHARED_BASE:
+        return 1, 1, frozenset()
+    return block, modulus, frozenset((each.bits % modulus >> low << low) - SHARED_BASE & modulus - 1 for each in known)
+
+
+_ONES = re.compile("1+(?=0)")  #: those at the top are in the bounds of the address
 
 
 def exchange(
