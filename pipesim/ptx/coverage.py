@@ -169,6 +169,8 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     """What is assumed, place by place."""
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
     tables = words.cluster.image.tables_read
+    accesses = list(notes.accesses)
+    at_once = storing_at_once(accesses, words.cluster.recorder) if accesses else frozenset[int]()
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     computes = uncounted_loops(kernel.function, kernel.code.regions.graph, kernel.code.regions.uses, followed)
@@ -203,7 +205,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
             Assumption.EQUAL_STORES,
             (
                 f"warps or lanes that store to the same bytes at {at(p)} store the same"
-                for p in sorted(notes.equal_stores | storing_at_once(list(notes.accesses), words.cluster.recorder))
+                for p in sorted(notes.equal_stores | at_once)
                 if not stores_one_value(p, kernel.function.body, kernel.code.regions.uses)
             ),
         ),

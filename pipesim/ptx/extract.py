@@ -22,6 +22,7 @@ from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, emulate
+from pipesim.ptx.flow.opcodes import is_try
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.hand_outs import FewerTiles, fewer_tiles
@@ -277,7 +278,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     recorder.forget_uncertain_items()
     words = with_word_barriers(cluster, names) if cluster.words is not None else None
     name = kernel_name(kernel.entry.name, arguments=True)
-    for position in dict.fromkeys(keep_states(recorder, function.body)):
+    by_state = any(is_try(each) and not each.has("parity") for each in function.body)
+    for position in dict.fromkeys(keep_states(recorder, function.body)) if by_state else ():
         said = f"{source_of(function.body[position], module)}: the phase of the state depends on the schedule"
         coverage = replace(coverage, unread=(*coverage.unread, said))
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
