@@ -11,6 +11,7 @@ from pipesim.errors import PtxError
 from pipesim.ptx.emulate.wait_loops import WaitLoops
 from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.loop_ends import exits_of
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import ARITHMETIC, is_try, makes_others_wait, may_touch_shared, synchronises
 from pipesim.ptx.flow.slice import is_word
@@ -26,10 +27,11 @@ class BranchRegion:
 
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
-    ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared,
-    ``touching`` their positions, () where one of them may wait for a store of another thread;
-    ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory, which a
-    load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are followed.
+    ``noticed``: others wait for one of them or continue by it, or a warp may stay there for ever; ``accesses``: there
+    are accesses that may be shared, ``touching`` their positions, () where one of them may wait for a store of another
+    thread; ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory,
+    which a load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are
+    followed.
     ``meetings``: those at which lanes wait for others of their warp.
     """
 
@@ -93,6 +95,12 @@ class Regions:
             each.end - 1: tuple(blocks[b].first if b != self.graph.exit else end for b in each.successors)
             for each in blocks
         }
+
+    @cached_property
+    def _endless(self) -> frozenset[int]:
+        """Where loops begin that no branch leaves."""
+        graph = self.graph
+        return frozenset(graph.blocks[each.header].first for each in graph.loops if not exits_of(graph, each))
 
     def step(self, position: int) -> None:
         """Look at one more instruction. PtxError if that was too many: they grow with the square of the branches."""
@@ -176,7 +184,7 @@ class Regions:
         loop = branch in inside or any(s <= p and s in inside for p in inside for s in self.successors(p))
         repeated = self._repeated_registers(branch, inside) if branch in inside else frozenset()
         varying = tuple(name for name in written if name not in repeated)
-        noticed = any(makes_others_wait(body[p]) for p in sync)
+        noticed = any(makes_others_wait(body[p]) for p in sync) or not self._endless.isdisjoint(inside)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
         stores = any(body[p].opcode == "st" for p in kept)
         found = self.on_global.intersection(kept)

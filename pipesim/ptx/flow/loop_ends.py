@@ -12,11 +12,12 @@ from typing import NamedTuple
 from pipesim.ptx.flow.graph import Graph, Loop
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special, Vector
 
-_ORDERED = frozenset({"lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"})
 _SIZES = ("%ntid", "%nctaid", "%cluster_nctaid", "%nclusterid")  #: none of them is 0
 _MOST_WRITERS = 64  #: that are looked at for one register
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "lo": "hi", "ls": "hs", "hi": "lo", "hs": "ls"}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "lo": "hs", "ls": "hi", "hi": "ls", "hs": "lo"}
 
 
 def exits_of(graph: Graph, loop: Loop) -> list[int]:
@@ -38,9 +39,18 @@ def uncounted_loops(function: Function, graph: Graph, uses: Uses, followed: Coll
 
 
 class _Step(NamedTuple):
-    """By how much a register changes in a lap; 0 is a ``size`` that is not known, and not 0."""
+    """By how much a register changes in a lap; +1 or -1 for the direction, where a ``size`` is part of it."""
 
-    size: int
+    by: int
+    exact: bool
+
+
+class _Comparison(NamedTuple):
+    """What leaves a loop: "" for ``relation`` if it is whether two numbers are equal."""
+
+    relation: str
+    is_signed: bool
+    width: int
 
 
 class _CountingLoop:
@@ -48,6 +58,7 @@ class _CountingLoop:
 
     def __init__(self, function: Function, graph: Graph, uses: Uses, loop: Loop) -> None:
         self._function, self._graph, self._loop = function, graph, loop
+        self._inner = [each.blocks for each in graph.loops if each.blocks < loop.blocks]
         self._inside: dict[str, list[Instruction]] = {}
         self._outside: dict[str, list[Instruction]] = {}
         for each in function.body:
@@ -59,15 +70,21 @@ class _CountingLoop:
         """Whether a branch is reached in each lap and compares, as integers, what counts with what stays as it is."""
         guard = self._function.body[exit_].guard
         compares = self._writer(guard.register) if guard is not None else None
-        if compares is None or compares.opcode != "setp" or len(compares.operands) != 3:
+        if guard is None or compares is None or compares.opcode != "setp" or len(compares.operands) != 3:
             return False
-        if compares.modifiers[-1][:1] not in "su" or not self._in_each_lap(exit_):
+        into, one, other = compares.operands
+        kind = compares.modifiers[-1]
+        if kind[0] not in "su" or not isinstance(into, Register) or not self._in_each_lap(exit_):
             return False
-        ordered = compares.modifiers[0] in _ORDERED
-        one, other = compares.operands[1:]
+        relation = compares.modifiers[0] if compares.modifiers[0] in _MIRRORED else ""
+        leaves = self._graph.blocks[self._graph.block_of[exit_]].successors[0] not in self._loop.blocks
+        if relation and leaves is guard.negated:  # it is left where the comparison fails
+            relation = _OPPOSITE[relation]
+        comparison = _Comparison(relation, kind[0] == "s", int(kind[1:]))
+        mirrored = comparison._replace(relation=_MIRRORED.get(relation, ""))
         return any(
-            self._stays(bound) and self._reaches(counter, bound, ordered=ordered)
-            for counter, bound in ((one, other), (other, one))
+            self._stays(bound) and self._reaches(counter, bound, how)
+            for counter, bound, how in ((one, other, comparison), (other, one, mirrored))
         )
 
     def _in_each_lap(self, position: int) -> bool:
@@ -75,58 +92,75 @@ class _CountingLoop:
         return all(self._graph.dominates(block, back) for back in self._loop.backs)
 
     def _writer(self, name: str) -> Instruction | None:
-        """The one instruction of the loop that writes a register, in each lap."""
+        """The one instruction of the loop that writes a register, once in each lap."""
         found = self._inside.get(name, [])
-        each = found[0] if len(found) == 1 else None
-        return each if each is not None and each.guard is None and self._in_each_lap(each.position) else None
+        if len(found) != 1 or found[0].guard is not None or not self._in_each_lap(found[0].position):
+            return None
+        block = self._graph.block_of[found[0].position]
+        return None if any(block in inner for inner in self._inner) else found[0]
+
+    def _adds(self, name: str, width: int) -> Instruction | None:
+        """The writer of a register, if it copies or adds integers of this width."""
+        each = self._writer(name)
+        if each is None or each.opcode not in ("mov", "add", "sub") or each.has("sat"):
+            return None
+        kind = each.modifiers[-1]
+        whole = kind[1:] == str(width) and kind[0] in ("bsu" if each.opcode == "mov" else "su")
+        return each if whole and not any(isinstance(one, Vector) for one in each.operands) else None
 
     def _stays(self, operand: Operand) -> bool:
         unwritten = isinstance(operand, Register) and operand.name not in self._inside
         return isinstance(operand, Immediate) or unwritten or self._is_a_size(operand, set())
 
-    def _reaches(self, counter: Operand, bound: Operand, *, ordered: bool) -> bool:
-        """Whether a register reaches a bound by its steps, or passes it, where the comparison is ``ordered``."""
-        distance, at = [bound], counter
-        while isinstance(at, Register) and (step := self._step(at.name)) is None:
-            each = self._writer(at.name)  # what is compared is made of what counts, or of a clock
-            if each is None or each.opcode not in ("mov", "add", "sub"):
+    def _reaches(self, counter: Operand, bound: Operand, how: _Comparison) -> bool:
+        """Whether a register comes by its steps to where the comparison leaves the loop."""
+        distance, at, sign = [bound], counter, 1
+        while isinstance(at, Register) and (step := self._step(at.name, how.width)) is None:
+            each = self._adds(at.name, how.width)  # what is compared is made of what counts, or of a clock
+            if each is None:
                 return False
             if any(isinstance(one, Special) and "clock" in one.name for one in each.operands):
-                return True
+                return how.relation != ""
             moving = [one for one in each.operands[1:] if not self._stays(one)]
             if len(moving) != 1 or len(distance) > _MOST_WRITERS:
                 return False
             distance += [one for one in each.operands[1:] if one is not moving[0]]
+            sign = -sign if each.opcode == "sub" and each.operands[1] is not moving[0] else sign
             at = moving[0]
         if not isinstance(at, Register) or step is None:
             return False
-        if ordered or step.size in (1, -1):
+        if _passes(_Step(sign * step.by, step.exact), bound, how):
             return True
-        return step.size != 0 and all(self._is_multiple(one, step.size, set()) for one in (at, *distance))
+        if how.relation not in ("", "le", "ge", "ls", "hs") or not step.exact:
+            return False
+        return abs(step.by) == 1 or all(self._is_multiple(one, step.by, set()) for one in (at, *distance))
 
-    def _step(self, name: str) -> _Step | None:
+    def _step(self, name: str, width: int) -> _Step | None:
         """By how much a register changes from lap to lap; None if it is not known to be another one."""
-        at, total, by_a_size = name, 0, False
+        at, total, sizes = name, 0, set[int]()
         for _ in range(_MOST_WRITERS):
-            each = self._writer(at)
-            if each is None or each.opcode not in ("mov", "add", "sub"):
+            each = self._adds(at, width)
+            if each is None:
                 return None
-            sources = each.operands[1:]
+            sources, sign = each.operands[1:], 1 if each.opcode == "add" else -1
             moving = [one for one in sources if isinstance(one, Register) and not self._stays(one)]
             added = [one for one in sources if one not in moving]
             if len(moving) != 1 or (each.opcode == "sub" and sources[0] != moving[0]):
                 return None
             for one in added:
                 if isinstance(one, Immediate):
-                    total += one.value if each.opcode == "add" else -one.value
+                    total += sign * one.value
                 elif self._is_a_size(one, set()):
-                    by_a_size = True
+                    sizes.add(sign)
                 else:
                     return None
             at = moving[0].name
             if at == name:
-                size = (total + (1 << 31)) % (1 << 32) - (1 << 31)
-                return _Step(0 if by_a_size else size) if size or by_a_size else None
+                by = (total + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+                signs = sizes | ({1 if by > 0 else -1} if by else set())
+                if len(signs) != 1:
+                    return None
+                return _Step(signs.pop(), exact=False) if sizes else _Step(by, exact=True)
         return None
 
     def _is_multiple(self, operand: Operand, of: int, seen: set[str]) -> bool:
@@ -148,7 +182,7 @@ class _CountingLoop:
                 return True
             case "mov" | "add" | "sub" | "neg" | "cvt":
                 return all(self._is_multiple(one, of, seen) for one in sources)
-            case "and" | "mul":
+            case "and" | "mul" if not each.has("hi"):
                 return any(self._is_multiple(one, of, seen) for one in sources)
             case "shl":
                 by = sources[-1] if sources else None
@@ -160,7 +194,8 @@ class _CountingLoop:
         """Whether a register holds another one modulo a multiple of a number, a power of two."""
         writers = self._outside.get(rest.name, []) if isinstance(rest, Register) else []
         masks = [one.value + 1 for each in writers for one in each.operands[1:] if isinstance(one, Immediate)]
-        made = all(each.opcode == "and" and whole in each.operands[1:] for each in writers)
+        once = isinstance(whole, Register) and len(self._outside.get(whole.name, ())) <= 1
+        made = once and all(each.opcode == "and" and whole in each.operands[1:] for each in writers)
         return made and bool(masks) and all(mask > 0 and mask & (mask - 1) == 0 and mask % of == 0 for mask in masks)
 
     def _is_a_size(self, operand: Operand, seen: set[str]) -> bool:
@@ -175,8 +210,25 @@ class _CountingLoop:
                 writers = [*self._outside.get(operand.name, []), *self._inside.get(operand.name, [])]
                 return bool(writers) and all(
                     each.opcode in ("mov", "mul", "shl", "cvt")
+                    and not each.has("hi")
                     and all(self._is_a_size(one, seen) for one in each.operands[1:])
                     for each in writers
                 )
             case _:
                 return False
+
+
+def _passes(step: _Step, bound: Operand, how: _Comparison) -> bool:
+    """Whether steps do not jump over all the numbers that leave the loop, those beyond a ``bound``.
+
+    Of a bound that is not a number: as it is not within a step of the greatest or the least number, but for 0.
+    """
+    if not how.relation:
+        return False
+    least, up = -(1 << how.width - 1) if how.is_signed else 0, how.relation in ("gt", "ge", "hi", "hs")
+    if not isinstance(bound, Immediate):
+        return (step.by > 0) is up and (up or how.is_signed)
+    value = (bound.value - least) % (1 << how.width) + least
+    beyond = least + (1 << how.width) - 1 - value if up else value - least
+    beyond += how.relation in ("ge", "le", "hs", "ls")
+    return beyond >= (abs(step.by) if step.exact else 1 << how.width - 2)

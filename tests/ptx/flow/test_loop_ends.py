@@ -26,6 +26,13 @@ MAY_NOT = {
     "not each lap": " @%p1 add.s32 %r9, %r9, 1;\n setp.lt.s32 %p1, %r9, %r20;\n",
     "one that adds and one that subtracts": " add.s32 %r9, %r9, 1;\n sub.s32 %r8, %r20, %r9;\n sub.s32 %r9, %r8, 1;\n"
     " setp.ne.s32 %p1, %r9, 0;\n",
+    "below 0": " sub.s32 %r9, %r9, 1;\n setp.ge.u32 %p1, %r9, 0;\n",
+    "past 0": " sub.s32 %r12, %r12, 2;\n setp.gt.u32 %p1, %r12, 0;\n",
+    "beyond all": " add.s32 %r9, %r9, 1;\n setp.le.s32 %p1, %r9, 2147483647;\n",
+    "by a size less 1": " mov.u32 %r7, %ntid.x;\n add.s32 %r9, %r9, %r7;\n sub.s32 %r9, %r9, 1;\n"
+    " setp.lt.s32 %p1, %r9, %r20;\n",
+    "in an inner loop": " mov.u32 %r10, 0;\ninner:\n add.s32 %r9, %r9, 1;\n add.s32 %r10, %r10, 1;\n"
+    " setp.lt.s32 %p3, %r10, 4;\n @%p3 bra inner;\n setp.ne.s32 %p1, %r9, 5;\n",
 }
 REST = " and.b32 %r19, %r20, 3;\n sub.s32 %r18, %r20, %r19;\n"  # what is left of n by fours
 
@@ -39,10 +46,10 @@ def test_that_a_loop_ends_is_assumed_unless_it_counts_to_a_bound(loop: str) -> N
     assert list(program.coverage.assumed) == said
 
 
-@pytest.mark.parametrize(("lane", "whole"), [("0", False), ("40", True)])
-def test_a_warp_that_comes_to_a_loop_without_end_is_followed_no_further(lane: str, *, whole: bool) -> None:
-    """No thread has number 40 of a warp."""
-    body = f"{BEFORE} setp.ne.u32 %p1, %r2, {lane};\n @%p1 bra past;\nstays:\n nanosleep.u32 20;\n bra stays;\npast:\n"
+@pytest.mark.parametrize(("compared", "whole"), [("%r2, 0", False), ("%r2, 40", True), ("%r20, 0", False)])
+def test_a_warp_that_comes_to_a_loop_without_end_is_followed_no_further(compared: str, *, whole: bool) -> None:
+    """No thread has number 40 of a warp; the parameter may be 0."""
+    body = f"{BEFORE} setp.ne.u32 %p1, {compared};\n @%p1 bra past;\nstays:\n nanosleep.u32 20;\n bra stays;\npast:\n"
     program = program_of(body, params=".param .u32 n", values=[word(None)])
     assert (check(program).verdict is Verdict.PROVED) is whole
     assert bool(program.coverage.stopped) is not whole
