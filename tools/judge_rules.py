@@ -567,7 +567,7 @@ def _hand_out_rules() -> Iterator[Rule]:
     judges = (("hand-outs", of_handed_out),)
     for said, target, instead in (
         ("the fewest tiles are looked at", "extract.fewer_tiles", lambda *_: ()),
-        ("enough tiles are handed out to use barriers again", "emulation._HANDED_OUT", (1,)),
+        ("enough tiles are handed out to use barriers again", "hand_outs._HANDED_OUT", (1,)),
     ):
         yield Rule("hand-outs", said, f"pipesim.ptx.{target}", instead, judges)
 
