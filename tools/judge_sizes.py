@@ -4,7 +4,8 @@
 that was not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says,
 operation by operation. ``--nearby N``: what a check without ``--any`` says of values nearby, in the same way.
 ``--laps N``: random kernels with loops in loops, read without laps that are like others and in full: the operations of
-each CTA for which the run holds, and the verdict.
+each CTA for which the run holds, and the verdict. ``--verdicts N``: random kernels that are right, or wrong in some CTA
+or at some size: whether that which is named hangs, and none does of which it is proved, by arithmetic.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, TYPES, Array
 from pipesim.ptx.prepare import Kernel, prepare
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
+from tests.support.counted_rings import judged, random_ring
 from tests.support.nested_loops import random_nested_kernel, with_all_laps
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel
 from tests.support.tile_kernels import RIGHT, random_kernel_of_tiles, sized_kernel_of_tiles
@@ -196,6 +198,15 @@ def judge_laps(seed: int) -> bool:
     return not wrong
 
 
+def judge_verdict(seed: int) -> bool:
+    """The verdict on a random kernel in every CTA, of each eighth also at every size."""
+    ring = random_ring(seed, wrong=seed % 2 == 0)
+    said = judged(ring, sizes=seed % 8 == 0)
+    if said or seed % 1_000 == 0:
+        print(f"seed {seed}: {f'{said} of {ring}' if said else 'read'}", flush=True)
+    return said in ("", "unknown")
+
+
 def _judge(judge: Judge, seed: int) -> bool:
     sized = *[random_sized_kernel] * 7, random_sized_kernel_of_tiles
     kinds = sized if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
@@ -221,11 +232,13 @@ def main() -> int:
     parser.add_argument("count", type=int, nargs="?", default=0)
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--nearby", type=int, default=0, metavar="N")
+    parser.add_argument("--verdicts", type=int, default=0, metavar="N")
     parser.add_argument("--laps", type=int, default=0, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     options = parser.parse_args()
     judge, count = (nearby, options.nearby) if options.nearby else (by_size, options.count)
     one, count = (judge_laps, options.laps) if options.laps else (partial(_judge, judge), count)
+    one, count = (judge_verdict, options.verdicts) if options.verdicts else (one, count)
     with Pool(options.jobs) as pool:
         return 0 if all([*pool.imap(one, range(options.first, options.first + count))]) else 1
 

@@ -13,6 +13,7 @@ from pipesim.model.finding import Verdict
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Policies
 from pipesim.targets import Target, find
+from tests.support.counted_rings import judged, random_ring
 from tests.support.elsewhere_mutants import at_another_size, for_a_tile, named
 from tests.support.random_cta_kernels import ring_of_cta
 from tests.support.tile_kernels import RIGHT, TAIL, kernel_of_tiles
@@ -72,3 +73,14 @@ def test_an_arrive_that_lacks_for_one_tile_is_missed_there(tmp_path: Path, seed:
         settings = report.refutations[0].settings  # the counter begins with this tile, or CTAs have taken others
         first = named(settings, HANDED_OUT, given[0]) or settings.get("tile_counter") == given[0]
         assert first or settings["together"] > 1
+
+
+@pytest.mark.sampled(2, 4)
+@pytest.mark.parametrize("seed", range(60))
+def test_a_count_that_is_wrong_elsewhere_is_refuted_there(seed: int) -> None:
+    """Tails, the last CTA, odd sizes, prefetches, causal bounds, windows, groups: another number in one warp's count.
+
+    CTA 0 of the launch is right: a check of the launch names a CTA that hangs, or one of every size names the size.
+    """
+    ring = random_ring(seed, wrong=True)
+    assert judged(ring, sizes=not any(n == ring.n for _, n in ring.places)) == ""
