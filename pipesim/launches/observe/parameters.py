@@ -17,7 +17,7 @@ from pipesim.launches.observe.driver import CudaDriver, pointers_at
 
 _BUFFER, _SIZE = 1, 2  #: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE
 _MAP_BYTES, _MAP_ALIGN, _WORD = 128, 64, 8
-_LARGEST_ALIGN = 4096
+_LARGEST_ALIGN = 256  #: of what an allocation has at least: no kernel asks for more
 
 #: What is known of a tensor map that was encoded, by its 128 bytes; None of other bytes.
 MembersOf = Callable[[bytes], Mapping[str, Any] | None]
@@ -33,7 +33,7 @@ class PointerWord(NamedTuple):
 
     @property
     def align(self) -> int:
-        """The largest power of two, up to 4,096, that divides the address."""
+        """The largest power of two, up to 256, that divides the address."""
         return min(self.address & -self.address, _LARGEST_ALIGN)
 
 

@@ -34,7 +34,7 @@ def launch(name, shift=0, number=0, grid=1):
     values = [ctypes.c_uint64(memory.value + shift), ctypes.c_uint32(number)]
     places = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
     assert cuda.cuLaunchKernel(function[name], grid, 1, 1, 32, 1, 1, 0, None, places, None) == 0
-for shift in (0, 0, 512, 1024, 8, 16, 24, 0):  # 512 and 1536 are aligned to 512, 1024 and 8 to less or more
+for shift in (0, 0, 512, 1024, 8, 16, 24, 0):  # 8 and 24 are aligned to 8, 16 to more, the others to 256
     launch("copy__8_4", shift)
 launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1, 2); launch("copy__8_4", 4096, 0)
 for _ in range(5): launch("other__8_4")

@@ -115,8 +115,8 @@ def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
     world = World(tmp_path, driver=driver, ptx=LOOPS)
     world.calls.launch(1, DATA.to_bytes(8, "little"), (DATA + 4096).to_bytes(8, "little"))
     trips, data = world.records()[0]["parameters"]
-    assert trips["pointers"] == [{"at": 0, "align": 4096, "contents": "05000000"}]
-    assert data["pointers"] == [{"at": 0, "align": 4096}]
+    assert trips["pointers"] == [{"at": 0, "align": 256, "contents": "05000000"}]
+    assert data["pointers"] == [{"at": 0, "align": 256}]
 
 
 @pytest.mark.parametrize(("state", "said"), [("busy", "takes too long"), ("capturing", "of a later time")])
@@ -127,7 +127,7 @@ def test_an_array_that_cannot_be_read_without_waiting_is_not(tmp_path, state, sa
     for n in range(2):
         world.calls.launch(1, DATA.to_bytes(8, "little"), n.to_bytes(8, "little"))
     record = world.records()[0]
-    assert record["parameters"][0]["pointers"] == [{"at": 0, "align": 4096}]
+    assert record["parameters"][0]["pointers"] == [{"at": 0, "align": 256}]
     assert record["via"] == ("graph" if state == "capturing" else "launch")
     (note,) = world.records("note")  # once, not for each launch
     assert said in note["text"]

@@ -31,7 +31,7 @@ static bool gather(const Attempt *attempt, const Known *known, char *data) {
 }
 static uint64_t align_of(uint64_t address) {
   uint64_t align = address & -address;
-  return align > 4096 ? 4096 : align;
+  return align > 256 ? 256 : align; /* which an allocation has at least */
 }
 /* The words of one parameter that are addresses of device memory, tensor maps left out. */
 static int find_pointers(const char *data, uint32_t nbytes, uint32_t parameter, Pointed *found, int count) {

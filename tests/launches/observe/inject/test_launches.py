@@ -14,7 +14,7 @@ def test_a_launch(observed, ptx):
     assert (record.grid, record.block, record.cluster) == ((12, 1, 1), (96, 1, 1), (1, 1, 1))
     assert (record.dynamic_shared, record.registers, record.via) == (1000, 40, "launch")
     first, second = record.parameters
-    assert [(each.at, each.align) for each in first.pointers] == [(0, 512)]
+    assert [(each.at, each.align) for each in first.pointers] == [(0, 256)]
     assert (second.data, second.pointers) == ((7).to_bytes(4, "little"), ())
     assert ran.text(record) == PTX.encode()
     (process,) = ran.records.processes
@@ -41,7 +41,7 @@ def test_launches_that_differ_in_addresses_of_one_alignment_are_one(observed, pt
     many = [word for shift in (0, 1024, 3072) for word in ("shift", shift, "launch", "copy__8_4")]
     ran = observed("data", ptx, *many, "shift", 4, "launch", "copy__8_4", "number", 1, "launch", "copy__8_4")
     aligned = [(each.parameters[0].pointers[0].align, each.parameters[1].data[0]) for each in ran.records.launches]
-    assert aligned == [(512, 0), (4, 0), (4, 1)]
+    assert aligned == [(256, 0), (4, 0), (4, 1)]
     (count,) = ran.records.counts
     assert (count.launches, count.distinct, count.left_out) == (5, 3, 0)
 
