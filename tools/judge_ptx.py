@@ -28,12 +28,14 @@ from tests.support.random_kernels import (
     random_kernel,
     with_fetches,
     with_last,
+    with_states,
 )
 
 #: A tile that nothing has written may be data of another kind: the checker says so in a note, or not at all.
 _NOT_JUDGED = frozenset({Fault.UNWRITTEN})
 _LAST = 9  #: of ten kernels this one has warps of which the last one reads a tile
 _FETCHES = 8  #: and this one has cp.async in place of stores
+_STATES = 7  #: and this one has waits for the states that arrives return
 
 
 def read(kernel: RandomKernel, ptx: str, limits: EmulationLimits | None = None) -> Extraction:
@@ -61,6 +63,8 @@ def judged(seed: int) -> tuple[str, RandomKernel, str]:
         kernel = with_last(kernel, rng)
     if seed % 10 == _FETCHES:
         kernel = with_fetches(kernel, rng)
+    if seed % 10 == _STATES:
+        kernel = with_states(kernel, rng)
     faults = faults_of(kernel)
     ptx = ptx_of(kernel, seed)
     if faults is None:

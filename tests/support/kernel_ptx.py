@@ -20,12 +20,14 @@ from tests.support.random_kernels import (
     Named,
     Only,
     RandomKernel,
+    State,
     Step,
     Touch,
     Wait,
 )
 
 NAME = "random_kernel"
+_STATE = "%d899"  #: the register of the state for which a warp waits
 _HEAD = f"""\
 .version 8.3
 .target sm_90a
@@ -145,7 +147,7 @@ class _Writer:
                     self._write_loop(step)
                 case Only():
                     self._only(step)
-                case Wait():
+                case Wait() | State():
                     self._wait(step)
                 case Arrive():
                     self._arrive(step)
@@ -264,8 +266,11 @@ class _Writer:
             self._rng.choice((".shared::cta", ".shared")), self._address("bars", ring, 8)
         )  # fmt: skip
 
-    def _wait(self, step: Wait) -> None:
+    def _wait(self, step: Wait | State) -> None:
         rng = self._rng
+        if isinstance(step, State):
+            self._state(step)
+            return
         if self._loop is None:
             parity: str = str(self._iteration // self._kernel.stages & 1 ^ step.flip)
             if rng.random() < 0.5:
@@ -337,9 +342,14 @@ class _Writer:
                 self._by(1, [f"mbarrier.arrive.expect_tx{space}.b64 _, {at}, {step.nbytes};"])
             return
         count = f", {step.count}" if step.count > 1 or rng.random() < 0.2 else ""
-        token = self._new("d") if rng.random() < 0.4 else "_"
+        token = _STATE if step.told else self._new("d") if rng.random() < 0.4 else "_"
         release = rng.choice(("", "", ".release.cta")) if space else ""
         self._by(step.lanes, [f"mbarrier.arrive{release}{space}.b64 {token}, {at}{count};"])
+
+    def _state(self, step: State) -> None:
+        space, at = self._bar(step.ring)
+        again, ready, wait = self._label(), self._new("p"), self._rng.choice(("try_wait", "test_wait"))
+        self._say(f"{again}:", f"mbarrier.{wait}{space}.b64 {ready}, {at}, {_STATE};", f"@!{ready} bra {again};")
 
     def _copy(self, step: Copy) -> None:
         tile, bar = self._address("tiles", step.tile, TILE), self._address("bars", step.ring, 8)

@@ -21,6 +21,7 @@ from tests.support.random_kernels import (
     Last,
     Named,
     RandomKernel,
+    State,
     Touch,
     Wait,
     executed,
@@ -34,6 +35,7 @@ class Fault(Enum):
     TOO_MANY = "more arrivals than are pending"
     RACE = "race"
     BARRIER = "a named barrier with two numbers of threads"
+    STALE = "a wait for a state of a phase before the last one"
     UNWRITTEN = "a tile is read that nothing has written"
 
 
@@ -41,7 +43,8 @@ class _State(NamedTuple):
     """``at``: the next step of each warp. ``barriers``: (phase, pending, bytes). ``named``: (threads wanted, warps).
 
     ``flying``: (tile, barrier) of copies under way. ``written``: tiles. ``inside``: warps that wait at a named barrier.
-    ``fetched``: (warp, group, tile) of each cp.async under way. ``groups``: how many each warp has made.
+    ``fetched``: (warp, group, tile) of each cp.async under way. ``groups``: how many each warp has made. ``told``: the
+    phase of the state that each warp has.
     """
 
     at: tuple[int, ...]
@@ -52,6 +55,7 @@ class _State(NamedTuple):
     counted: int = 0
     fetched: tuple[tuple[int, int, int], ...] = ()
     groups: tuple[int, ...] = ()
+    told: tuple[int, ...] = ()
 
 
 class _Faulty(Exception):  # noqa: N818  # it ends a step
@@ -64,7 +68,7 @@ def faults_of(kernel: RandomKernel, most_states: int = 200_000) -> set[Fault] | 
     """The faults that some schedule has; None if there are too many states."""
     code = [executed(kernel, warp) for warp in range(len(kernel.warps))]
     barriers = tuple((0, count, 0) for count in kernel.counts for _ in range(kernel.stages))
-    first = _State((0,) * len(code), barriers, (), (), frozenset(), groups=(0,) * len(code))
+    first = _State((0,) * len(code), barriers, (), (), frozenset(), groups=(0,) * len(code), told=(0,) * len(code))
     found: set[Fault] = set()
     seen, waiting = {first}, [first]
     while waiting:
@@ -101,14 +105,15 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
     """The state after a warp's next step; None if it has to wait."""
     at = (*state.at[:warp], state.at[warp] + 1, *state.at[warp + 1 :])
     match done.step:
-        case Wait():
-            return state._replace(at=at) if state.barriers[done.index][0] & 1 != done.parity else None
+        case Wait() | State():
+            return state._replace(at=at) if _passes(state, warp, done) else None
         case Arrive(lanes=lanes, count=count, nbytes=nbytes):
             phase, pending, expected = state.barriers[done.index]
             if lanes * count > pending:
                 raise _Faulty(Fault.TOO_MANY)
             after = _completed(kernel, done.index, (phase, pending - lanes * count, expected + nbytes))
-            return state._replace(at=at, barriers=_put(state.barriers, done.index, after))
+            told = (*state.told[:warp], phase, *state.told[warp + 1 :]) if done.step.told else state.told
+            return state._replace(at=at, barriers=_put(state.barriers, done.index, after), told=told)
         case Copy():
             flying = tuple(sorted((*state.flying, (done.index, done.signals))))
             return state._replace(at=at, flying=flying)
@@ -133,6 +138,16 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
             return state._replace(at=at, counted=state.counted + 1)
         case Named():
             return _meet(state, warp, done, at)
+
+
+def _passes(state: _State, warp: int, done: Done) -> bool:
+    """Whether a wait is over, by the parity or by the phase of a state."""
+    phase = state.barriers[done.index][0]
+    if isinstance(done.step, Wait):
+        return phase & 1 != done.parity
+    if phase > state.told[warp] + 1:
+        raise _Faulty(Fault.STALE)
+    return phase > state.told[warp]
 
 
 def _meet(state: _State, warp: int, done: Done, at: tuple[int, ...]) -> _State | None:

@@ -26,12 +26,23 @@ class Wait:
 
 @dataclass(frozen=True)
 class Arrive:
-    """Arrive with ``count`` from each of ``lanes`` (1, 16 or 32); with ``nbytes`` one lane expects bytes as well."""
+    """Arrive with ``count`` from each of ``lanes`` (1, 16 or 32); with ``nbytes`` one lane expects bytes as well.
+
+    ``told``: the warp may wait for the state that it returns.
+    """
 
     ring: int
     lanes: int
     count: int
     nbytes: int = 0
+    told: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """Wait for the state that the last such arrive of the warp on a barrier of the stage has returned."""
+
+    ring: int
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ class Only:
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = "Wait | Arrive | Copy | Touch | Fetch | Group | Named | Last | Loop | Only"
+Step: TypeAlias = "Wait | Arrive | State | Copy | Touch | Fetch | Group | Named | Last | Loop | Only"
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class RandomKernel:
 class Done:
     """A step of one warp as it is executed: ``index`` of the barrier or tile, and the parity of a wait."""
 
-    step: Wait | Arrive | Copy | Touch | Fetch | Group | Named | Last
+    step: Wait | Arrive | State | Copy | Touch | Fetch | Group | Named | Last
     index: int
     parity: int = 0
     signals: int = -1
@@ -141,7 +152,7 @@ def _executed(kernel: RandomKernel, steps: tuple[Step, ...], iteration: int) -> 
                     yield from _executed(kernel, body, iteration)
             case Wait(ring=ring, flip=flip):
                 yield Done(step, ring * stages + stage, parity ^ flip)
-            case Arrive(ring=ring):
+            case Arrive(ring=ring) | State(ring=ring):
                 yield Done(step, ring * stages + stage)
             case Copy(tile=tile, ring=ring):
                 yield Done(step, tile * stages + stage, signals=ring * stages + stage)
@@ -186,6 +197,20 @@ def with_last(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     counted = rng.sample(range(len(kernel.warps)), len(kernel.warps) - (rng.random() < 0.1))
     warps = [(*steps, *(ending if n in counted else ())) for n, steps in enumerate(kernel.warps)]
     return RandomKernel(kernel.stages, kernel.counts, kernel.tiles, tuple(warps))
+
+
+def with_states(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
+    """The kernel whose warps arrive on one more barrier and wait for the state, once or twice: most often all of them.
+
+    Where one more arrives than is expected, who comes first decides which phase the state of another one is of.
+    """
+    ring, times, warps = len(kernel.counts), rng.choice((1, 1, 2)), []
+    for steps in kernel.warps:
+        waits = [State(ring)] * (rng.random() < 0.7)
+        meets: tuple[Step, ...] = (Arrive(ring, LANES, 1, told=True), *waits) * times
+        warps.append((*meets, *steps) if rng.random() < 0.5 else (*steps, *meets))
+    expected = LANES * (len(warps) - (rng.random() < 0.4))
+    return RandomKernel(kernel.stages, (*kernel.counts, expected), kernel.tiles, tuple(warps))
 
 
 def with_fetches(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
