@@ -20,7 +20,7 @@ from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import sides_of
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.launch.values import Array, Field, Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target, find, target_of
@@ -74,13 +74,18 @@ RIGHT = (
 )  # fmt: skip
 
 
+SOMEWHERE = Pointer()
+
+
 @cache
 def text() -> str:
     return (FOLDER / "flags.ptx").read_text()
 
 
-def read(name: str, whole: str, grid: int = 132, names: Sequence[str] = ("flags", "x", "y")) -> Target:
-    given = tuple(Parameter(each, Pointer()) for each in names)
+def read(
+    name: str, whole: str, grid: int = 132, names: Sequence[str] = ("flags", "x", "y"), flags: Pointer = SOMEWHERE
+) -> Target:  # fmt: skip
+    given = tuple(Parameter(each, Pointer() if n else flags) for n, each in enumerate(names))
     module = read_module(whole, "flags.ptx", name)
     made = extract(module, Launch(name, (grid, 1, 1), (64, 1, 1), parameters=given))
     return Target(name, None, made.program, {}, "", kernel=made)
@@ -212,7 +217,9 @@ def test_who_sets_a_word_may_be_a_cta_that_is_not_followed(sets: str, grid: int,
     assert found.scope.together == together
 
 
-def kernel(body: str, grid: int = 3, threads: int = 1, which: str = "%ctaid.x") -> Target:
+def kernel(
+    body: str, grid: int = 3, threads: int = 1, which: str = "%ctaid.x", given: Pointer = SOMEWHERE
+) -> Target:  # fmt: skip
     """Threads ``%r0`` of each CTA ``%r1`` do this: ``%rd1`` are words, ``%rd2`` data, ``%rd3`` the CTA's own."""
     whole = f""".version 8.6
 .target sm_90a
@@ -224,7 +231,7 @@ ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd4, [y]; mad.
 {body}
 ret; }}
 """
-    return read("small", whole, grid)
+    return read("small", whole, grid, flags=given)
 
 
 #: A barrier of 3 CTAs, twice, with nothing else in the outer loop that synchronises.
@@ -540,6 +547,67 @@ def test_an_atomic_may_wait_until_a_part_is_0(atomic: str, part: str, verdict: V
     one: ld.global.u32 %r4, [%rd3]; mov.u32 %r6, 0; mov.b64 %rd6, {{%r4, %r6}};
     st.relaxed.gpu.global.u64 [%rd1], %rd6; end:"""
     assert check(kernel(body, 2), {}, quick=True).verdict is verdict
+
+
+#: The same by all lanes of a warp at once, which look at the words of 32 CTAs before: up to one that has all (3).
+WIDE = """ld.global.u32 %r4, [%rd3]; mad.wide.u32 %rd5, %r1, 8, %rd1; setp.eq.u32 %p4, %r0, 0; mov.u32 %r5, 0;
+setp.eq.u32 %p1, %r1, 0; @%p1 bra last; mov.u32 %r6, 2; @%p4 st.relaxed.gpu.global.v2.u32 [%rd5+256], {%r6, %r4};
+mul.wide.u32 %rd7, %r0, 8; sub.u64 %rd6, %rd5, %rd7; LOAD bra in;
+spin: nanosleep.u32 40; LOAD
+in: setp.ENDS.u32 %p2, %r8, 1; vote.sync.VOTE.pred %p2, %p2, -1; @%p2 bra spin;
+setp.eq.u32 %p2, %r8, 3; vote.sync.any.pred %p2, %p2, -1; @!%p2 bra end; add.u32 %r5, %r5, %r9;
+last: add.u32 %r4, %r4, %r5; mov.u32 %r6, LAST; @%p4 st.relaxed.gpu.global.v2.u32 [%rd5+256], {%r6, %r4};
+end:""".replace("LOAD", "ld.relaxed.gpu.global.v2.u32 {%r8, %r9}, [%rd6+248];")
+
+
+@pytest.mark.parametrize(
+    ("ends", "vote", "last", "verdict"),
+    [
+        ("eq", "any", "3", Verdict.PROVED),
+        ("eq", "any", "1", Verdict.REFUTED),  # who looks late waits without end
+        ("lt", "all", "3", Verdict.UNKNOWN),  # it ends with any of the words
+    ],
+)
+def test_lanes_may_wait_for_many_words_at_once(ends: str, vote: str, last: str, verdict: Verdict) -> None:
+    words = Array("u32", tuple(n for cta in range(35) for n in (int(cta >= 32), 0)))
+    body = WIDE.replace("ENDS", ends).replace("VOTE", vote).replace("LAST", last)
+    made = kernel(body, 3, 32, given=Pointer(contents=(Field(0, words),)))
+    found = check(made, {}, quick=True)
+    assert found.verdict is verdict
+    assert [each.finding.kind for each in found.refutations] == [DEADLOCK] * (verdict is Verdict.REFUTED)
+
+
+#: CTA 0 waits for the words of both others, each in a lane, and reads what they have written.
+OF_BOTH = """setp.eq.u32 %p1, %r1, 0; @%p1 bra wait; setp.ne.u32 %p1, %r0, 0; @%p1 bra end;
+mad.wide.u32 %rd5, %r1, 4, %rd2; st.global.u32 [%rd5], 1; mad.wide.u32 %rd6, %r1, 4, %rd1;
+st.release.gpu.global.u32 [%rd6], 1; bra end;
+wait: mad.wide.u32 %rd6, %r0, 4, %rd1;
+spin: ld.acquire.gpu.global.u32 %r8, [%rd6+4]; setp.eq.u32 %p2, %r8, 0; vote.sync.VOTE.pred %p3, %p2, 3; @%p3 bra spin;
+bar.warp.sync 3; ld.global.u32 %r7, [%rd2+4]; ld.global.u32 %r7, [%rd2+8];
+end:"""
+
+
+@pytest.mark.parametrize(("vote", "verdict"), [("any", Verdict.PROVED), ("all", Verdict.UNKNOWN)])
+def test_lanes_that_wait_for_any_word_do_not_wait_for_all(vote: str, verdict: Verdict) -> None:
+    """It was proved: the second word may be there, or not."""
+    assert check(kernel(OF_BOTH.replace("VOTE", vote), 3, 2), {}, quick=True).verdict is verdict
+
+
+#: CTA 1 counts its looks, and writes what CTA 0 reads if these are many.
+COUNTED = """setp.ne.u32 %p1, %r1, 0; @%p1 bra wait;
+st.relaxed.gpu.global.u32 [%rd1], 1; ld.global.u32 %r8, [%rd2]; bra end;
+wait: mov.u32 %r9, 0;
+spin: ld.relaxed.gpu.global.u32 %r8, [%rd1]; STEP; setp.eq.u32 %p2, %r8, 0; @%p2 bra spin;
+setp.gt.u32 %p3, %r9, 2; @%p3 st.global.u32 [%rd2], 1;
+end:"""
+
+
+@pytest.mark.parametrize(
+    ("step", "verdict"), [("mov.u32 %r9, 1", Verdict.PROVED), ("add.u32 %r9, %r9, 1", Verdict.UNKNOWN)]
+)
+def test_how_often_a_wait_has_looked_is_not_known(step: str, verdict: Verdict) -> None:
+    """It was taken to be once, so that a race was proved to be none."""
+    assert check(kernel(COUNTED.replace("STEP", step), 2), {}, quick=True).verdict is verdict
 
 
 #: CTA 1 sees either flag of CTA 0, or, after it has waited for another word, the second one alone.

@@ -286,9 +286,17 @@ _OF_WARPS = """mov.u32 %r5, %tid.x; and.b32 %r6, %r5, 31; setp.ne.u32 %p1, %r6, 
 mov.u32 %r6, %ctaid.x; mad.lo.u32 %r1, %r6, 2, %r5;"""
 
 
-def ptx_of(threads: Threads, *, warps: bool = False, form: str = "") -> tuple[str, Launch]:
+def _looking_first(line: str) -> str:
+    """A loop that waits for a word, with a load before it that is not in the loop."""
+    if not line.startswith("{n}: ld"):
+        return line
+    load, rest = line.removeprefix("{n}: ").split(";", 1)
+    return f"{load}; bra {{n}}_look; {{n}}: fence.acq_rel.cta; {load}; {{n}}_look: {rest}"
+
+
+def ptx_of(threads: Threads, *, warps: bool = False, form: str = "", first: bool = False) -> tuple[str, Launch]:
     """The kernel, and its launch. What an atomic may leave out is the rest of its thread. ``warps``: two in a CTA;
-    ``form``: of words with data in them.
+    ``form``: of words with data in them; ``first``: waits look at their word before their loop.
     """
     text = _HEAD.replace("mov.u32 %r1, %ctaid.x;", _OF_WARPS) if warps else _HEAD
     for me in range(len(threads)):
@@ -299,6 +307,7 @@ def ptx_of(threads: Threads, *, warps: bool = False, form: str = "") -> tuple[st
         for n, (what, at, value, how, skip) in enumerate(mine):
             scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
             line = _packed(what, form) if form and what in ("store", "wait", "see", "look") else _PTX[what]
+            line = _looking_first(line) if first else line
             step = 8 if form and "%rd1" in line else 4
             text += ends.get(n, "") + line.format(n=f"L{me}_{n}", at=step * at, value=value, how=scoped) + "\n"
             after = min(n + 1 + skip, len(mine)) if what in _SKIPS or skip else len(mine)
@@ -397,7 +406,8 @@ def judged_warps(seed: int) -> str:
 
 def _judged_by_check(seed: int, threads: Threads, *, warps: bool = False) -> str:
     packed = all(step.what in _PLAIN for mine in threads for step in mine)
-    text, launch = ptx_of(threads, warps=warps, form=("", *_PACKED)[seed % 4] if packed else "")
+    form = ("", *_PACKED)[seed % 4] if packed else ""
+    text, launch = ptx_of(threads, warps=warps, form=form, first=seed % 8 < 4)
     read = extract(read_module(text, "talk.ptx"), launch)
     found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
     kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}

@@ -194,7 +194,7 @@ def _of_size(
         yield {"together": size} | made.kernel.launch.of_words, made
         known.shared |= bool(found.tiles) or found.open_data >= 0
         known.words |= dict.fromkeys(word.name for word in found.words)
-        known.loops |= set(_loops(kernel, found))
+        known.loops |= set(_loops(kernel, made, found))
         known.more = known.more or more_than_orders(made.program, found)
         if found.open_data >= 0:
             known.open_data = place_in(made.kernel, found.open_data)
@@ -318,10 +318,14 @@ def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:
     return mine is not None and whole is not None and whole <= mine
 
 
-def _loops(kernel: Extraction, found: WordsOfRun) -> Iterator[str]:
-    """What the kernel's own coverage says of the loops that are waits for words."""
-    code = kernel.kernel.code
+def _loops(kernel: Extraction, made: Extraction, found: WordsOfRun) -> Iterator[str]:
+    """What the coverage says of the loops that are waits for words, and of those around these that are followed."""
+    code, assumed = kernel.kernel.code, {each.what for each in made.program.coverage.assumed}
+    graph = code.regions.graph
     inside = {at for position in found.loops for at in code.regions.loops.loop_around(position)}
-    for first in waiting_loops(kernel.kernel.function, code.regions.graph, ()):
-        if first in inside:
-            yield loop_ends(place_in(kernel.kernel, first))
+    waiting = {graph.block_of[position] for position in found.loops}
+    around = {graph.blocks[each.header].first for each in graph.loops if not waiting.isdisjoint(each.blocks)}
+    for first in waiting_loops(kernel.kernel.function, graph, ()):
+        said = loop_ends(place_in(kernel.kernel, first))
+        if first in inside or (first in around and said not in assumed):
+            yield said

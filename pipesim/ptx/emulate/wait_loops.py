@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.handed_waits import handed_waits
+from pipesim.ptx.flow.looks_before import looks_before_loops
 from pipesim.ptx.flow.opcodes import ARITHMETIC, PASS_ON, ends_a_spin, is_try, may_touch_shared
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.flow.voted_waits import VotedWait, voted_waits
@@ -133,6 +134,11 @@ class WaitLoops:
         """The positions of all loops in which threads vote on the end of a wait, or are handed it."""
         return frozenset(p for each in self.voted.values() for p in each.loop)
 
+    @cached_property
+    def looks_before(self) -> dict[int, int]:
+        """The loads that look at a word before the loop that waits for it, with the load in the loop."""
+        return looks_before_loops(self.function.body, self.graph)
+
     def is_used_after(self, position: int) -> bool:
         """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""
         loop, blocks = self.innermost_loop_around(position), self.graph.blocks
@@ -163,6 +169,9 @@ class WaitLoops:
         """
         if position in self.voted and self.voted[position].load == position:
             return self.voted[position].loop
+        if position in self.looks_before:
+            end = self.graph.blocks[self.graph.block_of[position]].end
+            return self.loop_around(self.looks_before[position]) | frozenset(range(position, end))
         return self._loop(position, self._kept_operands(position))
 
     def innermost_loop_around(self, position: int) -> frozenset[int]:

@@ -18,7 +18,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
-from pipesim.ptx.emulate.global_memory.waits_for_words import end_of_wait
+from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import (
@@ -385,12 +385,9 @@ class EmulatedWarp(DividedWarp):
                 open_.append((segment.next, registers))
         return False
 
-    def end_of_wait(self, step: DecodedStep, registers: list[Value]) -> Callable[[Value], bool | None]:
-        """Whether the loop around a load or an atomic is left with this result, from these registers on.
-
-        None where that depends on more than the result, or on the lane.
-        """
-        return end_of_wait(self.code, step, registers, self.mask, self)
+    def loop_of_wait(self, step: DecodedStep) -> LoopOfWait:
+        """The loop around a load or an atomic, from here on."""
+        return LoopOfWait(self.code, step, list(self.R), self.mask, self)
 
     def _ways_of_a_spin(self, step: DecodedStep, answer: int, tries: frozenset[int]) -> list[tuple[int, list[Value]]]:
         """Where a loop continues after this result of a try, and its registers, for all answers of the other tries."""

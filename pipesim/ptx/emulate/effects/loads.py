@@ -115,8 +115,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             _record(cluster, warp, each, address, size * len(parts), space, None, size * _used(cluster, parts))
         return
     shared, asks = space.startswith("shared"), step.valued and each.has_any(*_STRONG)
-    alone = cluster.global_accesses is not None and not shared
-    waits = asks and alone and cluster.code.regions.loops.polls(each.position)
+    waits = asks and not shared and cluster.code.regions.loops.polls(each.position)
     if not step.valued or waits or (shared and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:

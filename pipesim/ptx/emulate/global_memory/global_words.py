@@ -14,13 +14,14 @@ from functools import partial
 from pipesim.model.words import WordAct
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.global_memory.global_memory import changed_by_atomic
-from pipesim.ptx.emulate.global_memory.waits_for_words import parts_of_value
+from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait, parts_of_value
 from pipesim.ptx.emulate.global_memory.word_memory import (
     SIZES,
     STRONG,
     TalkingCluster,
     TalkingWarp,
     WordMemory,
+    bits_of,
     lanes_at,
     parts_of_vector,
     size_of,
@@ -59,8 +60,8 @@ class GlobalWords(WordMemory):
             self._read_alone(cluster, warp, each, lanes)
             self._give(warp, step, lanes, widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]])))
             return True
-        snapshot = list(warp.R)
-        ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
+        snapshot, loop = list(warp.R), warp.loop_of_wait(step) if polls else None
+        ends = _ends_at_once if loop is None else loop.ends
         asks = looks or (self._looks.asks and cluster.code.regions.loops.is_used_after(each.position))
 
         def attempt() -> bool:
@@ -76,6 +77,8 @@ class GlobalWords(WordMemory):
                 self.doubts[each.position] = "when the loop ends depends on more than this word"
             if said is False:
                 return False
+            if len(places) > 1 and not self._needs_all(lanes, versions, lambda value: ends(widened(value))):
+                self.doubts[each.position] = "the loop may end with some of the words that its lanes load"
             for at, version in versions.items():
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
                 one, known = self._one(at, ends, widened), self._known.get((warp.agent, at), 0)
@@ -87,6 +90,7 @@ class GlobalWords(WordMemory):
                 if asks:
                     self._looks.see(self.events[-1], known)
             self._give(warp, step, lanes, now)
+            _leave(warp, loop)
             return True
 
         first = next(iter(lanes.values()))
@@ -98,6 +102,19 @@ class GlobalWords(WordMemory):
         self, at: int, ends: Callable[[Value], bool | None], widened: Callable[[Value], Value]
     ) -> Callable[[int], bool | None]:  # fmt: skip
         return lambda value: ends(widened(self._number(at, value)))
+
+    def _needs_all(self, lanes: dict[int, int], versions: dict[int, int], ends: Callable[[Value], bool | None]) -> bool:
+        """Whether a loop in which lanes load several words ends with each of them alone, and with none missing."""
+        for at, version in versions.items():
+            if ends(self._history[at][version]) is not True:
+                return False
+            for other in dict.fromkeys(map(bits_of, self._history[at])):
+                value = self._number(at, other)
+                mixed = {word: value if word == at else self._history[word][n] for word, n in versions.items()}
+                of_lanes = {lane: mixed[word] for lane, word in lanes.items()}
+                if ends(value) is not True and ends(_lanes_with(lanes, of_lanes.__getitem__)) is not False:
+                    return False
+        return True
 
     def _holds_data_alone(self, lanes: dict[int, int], size: int) -> bool:
         """Whether all lanes load something of which a store is not known at all, and that is not a word yet."""
@@ -169,7 +186,8 @@ class GlobalWords(WordMemory):
         loop = observed and len(lanes) == 1 and cluster.code.regions.loops.polls(each.position)
         if observed and not loop and self._tries(cluster, warp, step, lanes, given):
             return True
-        ends = warp.end_of_wait(step, list(warp.R)) if loop else None
+        wait_loop = warp.loop_of_wait(step) if loop else None
+        ends = None if wait_loop is None else wait_loop.ends
         first = next(iter(lanes.values()))
         passes = None if ends is None else self._one(first, ends, lambda value: value)
 
@@ -197,6 +215,7 @@ class GlobalWords(WordMemory):
                     self.doubts[each.position] = "when the loop ends depends on more than this word"
                 self._change(cluster, warp, each, at, lanes_at(warp, lanes, at), act, after, observed=observed)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
+            _leave(warp, wait_loop)
             return True
 
         def succeeds(value: int) -> bool | None:
@@ -301,6 +320,12 @@ class GlobalWords(WordMemory):
         if found >> 8 * size:
             self.doubts[each.position] = "the word goes beyond its greatest value"
         return found
+
+
+def _leave(warp: TalkingWarp, loop: LoopOfWait | None) -> None:
+    """What the iterations of a wait leave, of which there may be any number."""
+    for register, value in loop.left.items() if loop is not None else ():
+        warp.write(register, value)
 
 
 def _widened(cluster: TalkingCluster, each: Instruction, size: int, value: Value) -> Value:

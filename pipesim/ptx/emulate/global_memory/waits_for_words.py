@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from pipesim.ptx.emulate.code import Code, DecodedStep, RunEnd, StraightRun
@@ -19,44 +18,52 @@ class LoopingWarp(Protocol):
     K: list[Value]
 
 
-def end_of_wait(
-    code: Code, step: DecodedStep, registers: list[Value], lanes: int, warp: LoopingWarp
-) -> Callable[[Value], bool | None]:
-    """Whether the loop around a load or an atomic is left with this result, from these registers on.
+class LoopOfWait:
+    """The loop around a load or an atomic, from these registers on: that is the innermost one.
 
-    That is the innermost loop. None where it depends on more than the result: on the lane, on what an iteration leaves
-    to the next one, as the number of tries is, or where the loop writes memory before it loads again.
+    ``left``: what it leaves in registers that each iteration changes, as the number of tries is: nothing is known of
+    that, since any number of iterations may come before the last one.
     """
-    here = step.instruction.position
-    loop = code.regions.loops.innermost_loop_around(here)
-    first = _of_every_iteration(code, step, registers, loop, warp)
-    mask = lanes_in(lanes)
 
-    def ends(value: Value) -> bool | None:
-        mine, pc, writes = list(first), here + 1, False
-        for register, part in zip(step.results, parts_of_value(step, value), strict=True):
+    def __init__(
+        self, code: Code, step: DecodedStep, registers: list[Value], lanes: int, warp: LoopingWarp
+    ) -> None:  # fmt: skip
+        here = step.instruction.position
+        self._code, self._step, self._warp, self._here = code, step, warp, here
+        self._again = {here, code.regions.loops.looks_before.get(here, here)}
+        self._loop, self._lanes = code.regions.loops.innermost_loop_around(here), lanes_in(lanes)
+        self._first = _of_every_iteration(code, step, registers, self._loop, warp, self._again)
+        changed = (r for r, value in enumerate(self._first) if value is not registers[r] and r not in step.results)
+        self.left = {r: self._first[r] for r in changed}
+
+    def ends(self, value: Value) -> bool | None:
+        """Whether it is left with this result.
+
+        None where it depends on more than the result: on the lane, on what an iteration leaves to the next one, as the
+        number of tries is, or where the loop writes memory before it loads again.
+        """
+        code, mine, pc, writes = self._code, list(self._first), self._here + 1, False
+        for register, part in zip(self._step.results, parts_of_value(self._step, value), strict=True):
             mine[register] = part
         for _ in range(_MOST_RUNS):
             segment = code.segments.get(pc) or code.segment(pc)
-            if pc not in loop or (segment.position not in loop and pc != segment.position):
+            if pc not in self._loop or (segment.position not in self._loop and pc != segment.position):
                 return True
             if segment.run is not None:
-                segment.run(mine, warp.K, warp)
-            if segment.position == here:
+                segment.run(mine, self._warp.K, self._warp)
+            if segment.position in self._again:
                 return None if writes else False
             if segment.after is RunEnd.EXIT:
                 return True
-            writes |= _does(segment, mine, code, here)
+            writes |= _does(segment, mine, code, self._here)
             guard = segment.guard if segment.after is RunEnd.BRANCH else -1
-            taken = {of_lane(mine[guard], lane) for lane in mask} if guard >= 0 else {1 - segment.negated}
+            taken = {of_lane(mine[guard], lane) for lane in self._lanes} if guard >= 0 else {1 - segment.negated}
             said = {bool(p) if isinstance(p, int) else None for p in taken}
             if len(said) > 1 or None in said:  # where some lanes are to continue, the warp waits for the others
                 return None if None in said else False
             jumps = segment.after is RunEnd.BRANCH and (guard < 0 or said == {not segment.negated})
             pc = segment.target if jumps else segment.next
         return None
-
-    return ends
 
 
 def parts_of_value(step: DecodedStep, value: Value) -> list[Value]:
@@ -70,7 +77,7 @@ def parts_of_value(step: DecodedStep, value: Value) -> list[Value]:
 
 
 def _of_every_iteration(
-    code: Code, step: DecodedStep, registers: list[Value], loop: frozenset[int], warp: LoopingWarp
+    code: Code, step: DecodedStep, registers: list[Value], loop: frozenset[int], warp: LoopingWarp, again: set[int]
 ) -> list[Value]:
     """The registers before the load, as far as each iteration of the loop leaves them the same; others are not known.
 
@@ -92,7 +99,7 @@ def _of_every_iteration(
             continue
         if segment.run is not None:
             segment.run(mine, warp.K, warp)
-        if segment.position == here:
+        if segment.position in again:
             kept = {r for r in kept if are_known([mine[r]]) and same(mine[r], registers[r])}
             continue
         if segment.after is RunEnd.EXIT:

@@ -12,6 +12,7 @@ from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
 from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
 from pipesim.ptx.emulate.known_bits import Bits
 from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
@@ -63,8 +64,8 @@ class TalkingWarp(AccessingWarp, Protocol):
     def write_results(self, step: DecodedStep, value: Value) -> None:
         """The same for every result of an instruction."""
 
-    def end_of_wait(self, step: DecodedStep, registers: list[Value]) -> Callable[[Value], bool | None]:
-        """Whether the loop around a load or an atomic is left with a result."""
+    def loop_of_wait(self, step: DecodedStep) -> LoopOfWait:
+        """The loop around a load or an atomic."""
 
 
 class WordMemory:
