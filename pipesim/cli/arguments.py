@@ -42,7 +42,7 @@ class Command:
     """One command: its name, its line in the overview, its arguments, and what carries it out (gives the exit code).
 
     ``examples`` end its help; a test runs them. ``in_steps``: the time limit is that of each step (check and verify),
-    and the command says itself when the work on one protocol begins (:func:`pipesim.cli.limits.start_protocol`).
+    and the command says itself when the work on one protocol begins (:func:`pipesim.cli.limits.start`).
     """
 
     name: str

@@ -68,7 +68,9 @@ def test_after_its_last_answer_a_sweep_is_complete(call: Call, monkeypatch: pyte
     assert Path("c").read_bytes().count(b"\n") == 4, "the names of its columns, and all rows"
 
 
-@pytest.mark.parametrize(("where", "left"), [("formats.documents.sweep_csv", "rs"), ("cli.sweep.show_answer", "crs")])
+@pytest.mark.parametrize(
+    ("where", "left"), [("formats.documents.sweep_csv", "rs"), ("cli.protocols.sweep.show_answer", "crs")]
+)
 def test_outputs_that_are_there_stay(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, left: str
 ) -> None:
