@@ -322,6 +322,30 @@ def test_a_run_beyond_the_limit_is_proved_without_most_laps(tmp_path: Path, monk
         monkeypatch.setattr("pipesim.answers.checking.verdict._hangs_after_laps", lambda *_: None)
 
 
+#: A loop of arithmetic for each two of n, before any warp waits; three times as often in the sum.
+_COUNTS = """ mov.u32 %r31, 0;
+ mov.u32 %r32, 0;
+sum:
+ setp.ge.u32 %p4, %r31, %r22;
+ @%p4 bra summed;
+ add.u32 %r32, %r32, 3;
+ add.u32 %r31, %r31, 2;
+ bra sum;
+summed:
+ min.u32 %r30, %r32, 2;
+"""
+
+
+@pytest.mark.parametrize("trips", [30, 31])
+def test_a_loop_of_arithmetic_is_shown_for_every_size(tmp_path: Path, trips: int) -> None:
+    """What it leaves decides how often the ring is filled: twice, or as often as n says."""
+    (found,) = checked(ring(tmp_path, _COUNTS, trips=trips, other=trips), "n").ranges
+    assert (found.is_every, found.lap > 0) == (True, True)
+    late = " setp.gt.u32 %p4, %r32, 1000;\n selp.u32 %r33, 1, 0, %p4;\n add.u32 %r33, %r33, %r30;\n"
+    wrong = checked(ring(tmp_path, _COUNTS + late, other=33), "n")
+    assert wrong.refutations[0].settings["n"] == 667  # of 334 laps
+
+
 def test_sizes_that_are_few_are_looked_at_each(tmp_path: Path) -> None:
     report = checked(ring(tmp_path), "n=4..40:4")
     (found,) = report.ranges

@@ -231,7 +231,7 @@ class WordClaim:
             one = self.classes[number]
             return None if one is None else one.program_of(cta, places)
 
-        looked = self.families[cta] = Family(self.classes.name, program, right=self._right)
+        looked = self.families[cta] = Family(self.classes.name, program, right=self._right, shown=True)
         found = self.found[cta] = looked.verdict()
         if not isinstance(found, EveryValue):
             return found

@@ -106,16 +106,18 @@ class Family:
     """The programs of one parameter's values, flattened, run and compared on request.
 
     ``right``: whether one run represents every schedule of programs, by what is the same object in other families.
+    ``shown``: that the pattern continues is shown otherwise, so that programs which do not grow are one as well.
     """
 
     def __init__(
         self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS,
-        right: dict[int, tuple[Program, bool]] | None = None,
+        right: dict[int, tuple[Program, bool]] | None = None, *, shown: bool = False,
     ) -> None:  # fmt: skip
         self._parameter = parameter
         self._build = build
         self._most = most_operations
         self._known = {} if right is None else right
+        self._shown = shown
         self._outlines: dict[int, Outline | None] = {}
         self._right: dict[int, bool] = {}
         self._alike: dict[int, list[int]] = defaultdict(list)  # further numbers of values that are worth the same
@@ -140,6 +142,8 @@ class Family:
                 if found is Stop.NOT_RIGHT:
                     return self._as_far(found)
                 why = found
+            if self._shown and not worth and (every := self._without_growth(top)) is not None:
+                return every
             if not worth and why is Stop.NO_LOOP and top >= _PATIENCE:
                 shorter = self._outline(top // 2)
                 grown = shorter is None or shorter.lengths != outline.lengths
@@ -278,6 +282,17 @@ class Family:
                 return self._every(first, values)
             why = Stop.NO_REPEAT if many else why
         return why
+
+    def _without_growth(self, top: int) -> EveryValue | None:
+        """That all from half of this value on are one program, as where a loop grows that nothing waits in."""
+        first, found = top // 2, [self._outline(value) for value in range(top // 2, top + 1)]
+        one, *others = (each for each in found if each is not None)
+        if top < _PATIENCE or len(others) < top - first or not all(is_same(one.program, e.program) for e in others):
+            return None
+        nowhere = (0,) * len(one.lengths)
+        self._laps = {first: (Lap(nowhere, nowhere),)}
+        every = self._every(first, 1)
+        return every if isinstance(every, EveryValue) else None
 
     def _placed(self, first: int, values: int, many: int) -> bool:
         """True if the run at each of this many values has its laps, one in each place."""

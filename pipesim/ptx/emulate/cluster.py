@@ -150,6 +150,7 @@ class Cluster(ClusterMemory):
         self.cluster_barrier = ClusterBarrier()
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
+        self.pauses = False  #: whether a turn ends where a loop begins again
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
         self.repeats: Callable[[int], bool] | None = None  #: by a number of instructions: whether all is as it was
         self.repeats_from = 0  #: the number of instructions from which on it is asked

@@ -71,6 +71,7 @@ def watch_laps(cluster: Cluster) -> None:
     """Have the cluster watched where a word of its launch lengthens a loop."""
     for word in cluster.image.free_words.values():
         if word.free.lap:
+            cluster.pauses = True  # of loops that nothing waits in a lap is a round as well
             cluster.watcher = LengthenedLoop(cluster, word.free.name, (word.free.most - word.free.low) // word.free.lap)
 
 

@@ -137,7 +137,7 @@ class EmulatedWarp(DividedWarp):
         if self.status is Status.BLOCKED:
             self.status, self.ready = Status.READY, None  # the cluster has asked
             self.pc += 1
-        pc = self.pc
+        pc, pauses = self.pc, self.cluster.pauses
         while self.count < limit:
             if pc in self.joins:
                 self.pc = pc
@@ -153,10 +153,7 @@ class EmulatedWarp(DividedWarp):
             self.count += segment.count
             after = segment.after
             if after is RunEnd.BRANCH:
-                if segment.guard < 0:
-                    pc = segment.target
-                    continue
-                p = registers[segment.guard]
+                p = registers[segment.guard] if segment.guard >= 0 else not segment.negated
                 if p.__class__ is int or p.__class__ is bool:
                     pc = segment.target if bool(p) is not segment.negated else segment.next
                 else:
@@ -171,6 +168,8 @@ class EmulatedWarp(DividedWarp):
                 pc = self._effect(segment)
                 if pc < 0:
                     return
+            if pauses and after is RunEnd.BRANCH and pc <= segment.position:
+                break
         self.pc = pc
 
     # instructions that do more than compute

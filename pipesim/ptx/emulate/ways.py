@@ -112,6 +112,7 @@ class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
 
     inputs: FreeInputs
+    pauses: bool
 
     def lanes_ended(self, warp: DividedWarp) -> None:
         """Some lanes of a warp have ended, and others have not."""
