@@ -73,6 +73,8 @@ PADDED = """.visible .entry cpad__12(.param .align 4 .b8 p[12]) {
 def test_what_a_kernel_does_not_read_of_a_parameter(instead: str, unread: range) -> None:
     text = PADDED.replace("ld.param.u32 %r1, [p]", instead).encode()
     assert unread_bytes(text, "cpad__12", ((0, 12),)) == tuple((0, at) for at in unread)
+    empty = text.replace(b"p[12])", b"p[12], .param .align 1 .b8 e[1], .param .u32 n)")  # as the CuTe DSL passes None
+    assert unread_bytes(empty, "cpad__12", ((0, 12), (12, 1), (16, 4)))[-1] == (1, 0)
 
 
 @pytest.mark.slow
