@@ -206,7 +206,7 @@ def with_states(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     """
     ring, times, warps = len(kernel.counts), rng.choice((1, 1, 2)), []
     for steps in kernel.warps:
-        waits = [State(ring)] * (rng.random() < 0.7)
+        waits: tuple[Step, ...] = (State(ring),) if rng.random() < 0.7 else ()
         meets: tuple[Step, ...] = (Arrive(ring, LANES, 1, told=True), *waits) * times
         warps.append((*meets, *steps) if rng.random() < 0.5 else (*steps, *meets))
     expected = LANES * (len(warps) - (rng.random() < 0.4))
