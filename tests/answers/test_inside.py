@@ -163,3 +163,12 @@ def test_where_words_were_followed_no_other_sizes_are_said_to_be_the_same() -> N
     )
     report = check(Target("small", None, made.program, {}, "", kernel=made), {}, quick=True)
     assert (report.verdict, report.nearby) == (Verdict.PROVED, ())
+
+
+def test_an_atomic_on_a_word_of_shared_memory_that_nothing_has_stored_is_not_followed() -> None:
+    """It was an internal error."""
+    body = """mov.u32 %r7, 9; @!%p3 atom.shared.add.u32 %r7, [%r5], 1; shfl.sync.idx.b32 %r7, %r7, 0, 31, -1;
+setp.ne.u32 %p4, %r7, 1; @%p4 bra end; bar.sync 2, 32; end:"""
+    assert (
+        check(kernel(body, 1, HEAD.replace("st.shared.u32 [%r5], 0;", "")), {}, quick=True).verdict is Verdict.UNKNOWN
+    )

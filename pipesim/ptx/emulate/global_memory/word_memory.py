@@ -216,7 +216,7 @@ class WordMemory:
         for at, widths in self._parts.items():
             if len(widths) > 1:
                 found[at] = "it is accessed as one word and by elements of a vector"
-            values, data, width = self._history[at], self._data.get(at, 0), min(widths)
+            values, data, width = self._history.get(at, ()), self._data.get(at, 0), min(widths)
             elements = [(1 << width) - 1 << n for n in range(0, 8 * self.sizes[at], width)]
             vary = [e for e in elements if len({bits_of(value) & e & ~data for value in values}) > 1]
             if len(vary) > 1 or self._given.get(at, 0) & data:
