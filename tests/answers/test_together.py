@@ -549,6 +549,15 @@ def test_an_atomic_may_wait_until_a_part_is_0(atomic: str, part: str, verdict: V
     assert check(kernel(body, 2), {}, quick=True).verdict is verdict
 
 
+@pytest.mark.parametrize(("moves", "verdict"), [("", Verdict.PROVED), ("add.u64 %rd5, %rd1, 8;", Verdict.UNKNOWN)])
+def test_a_look_before_a_loop_is_at_the_word_of_the_loop(moves: str, verdict: Verdict) -> None:
+    """Nobody writes the word of the look, and the loop may wait for another one. It was refuted as a deadlock."""
+    at, load = "[%rd1+8]" if moves else "[%rd1]", "ld.relaxed.gpu.global.u32 %r5, [%rd5];"
+    body = f"""setp.eq.u32 %p1, %r1, 1; @%p1 bra one; mov.u64 %rd5, %rd1; {load} bra test; again: {moves}
+    {load} test: setp.eq.u32 %p2, %r5, 0; @%p2 bra again; bra end; one: st.relaxed.gpu.global.u32 {at}, 1; end:"""
+    assert check(kernel(body, 2), {}, quick=True).verdict is verdict
+
+
 #: The same by all lanes of a warp at once, which look at the words of 32 CTAs before: up to one that has all (3).
 WIDE = """ld.global.u32 %r4, [%rd3]; mad.wide.u32 %rd5, %r1, 8, %rd1; setp.eq.u32 %p4, %r0, 0; mov.u32 %r5, 0;
 setp.eq.u32 %p1, %r1, 0; @%p1 bra last; mov.u32 %r6, 2; @%p4 st.relaxed.gpu.global.v2.u32 [%rd5+256], {%r6, %r4};

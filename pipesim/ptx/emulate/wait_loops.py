@@ -137,7 +137,7 @@ class WaitLoops:
     @cached_property
     def looks_before(self) -> dict[int, int]:
         """The loads that look at a word before the loop that waits for it, with the load in the loop."""
-        return looks_before_loops(self.function.body, self.graph)
+        return looks_before_loops(self.function.body, self.graph, self.uses)
 
     def is_used_after(self, position: int) -> bool:
         """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.slice import is_word
+from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction
 
 
-def looks_before_loops(body: Sequence[Instruction], graph: Graph) -> dict[int, int]:
+def looks_before_loops(body: Sequence[Instruction], graph: Graph, uses: Uses) -> dict[int, int]:
     """The positions of these loads, each with that of the load in its loop."""
     loads: dict[object, list[int]] = {}
     for each in body:
@@ -27,10 +28,17 @@ def looks_before_loops(body: Sequence[Instruction], graph: Graph) -> dict[int, i
                 (each.blocks for each in graph.loops if graph.block_of[again] in each.blocks), key=len, default=None
             )
             next_ = _next(again, body, graph)
-            if inner is not None and graph.block_of[next_] in inner:
+            if inner is None or graph.block_of[next_] not in inner:
+                continue
+            written = {name for b in inner for p in range(*_ends(graph, b)) for name in uses.writes[p]}
+            if written.isdisjoint(uses.reads[again]):  # else it may be another word
                 looks = (p for p in alike if graph.block_of[p] not in inner and _next(p, body, graph) == next_)
                 found |= dict.fromkeys(looks, again)
     return found
+
+
+def _ends(graph: Graph, block: int) -> tuple[int, int]:
+    return graph.blocks[block].first, graph.blocks[block].end
 
 
 def _next(position: int, body: Sequence[Instruction], graph: Graph) -> int:
