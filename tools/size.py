@@ -34,19 +34,20 @@ class Budget:
 
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 16,300, core dumps 6,400, slips 2,400, global memory 6,500,
-    # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 700.
-    Budget("pipesim", ".py", 131_100),
+    # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 900,
+    # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000.
+    Budget("pipesim", ".py", 132_750),
     Budget("hwkernels", ".py", 9_700),
-    Budget("tests", ".py", 83_250),  # the aim is 62,000
-    Budget("tools", ".py", 9_300),
-    Budget("docs", "", 13_150),  # the aim is 12,000
+    Budget("tests", ".py", 84_150),  # the aim is 62,000
+    Budget("tools", ".py", 9_320),
+    Budget("docs", "", 13_165),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
-    ("check docs/examples/row_max.ptx", 163),  # first: a later one also closes what those before it have opened
-    ("run producer_consumer", 71),
-    ("verify producer_consumer", 131),
+    ("check docs/examples/row_max.ptx", 141),  # first: a later one also closes what those before it have opened
+    ("run producer_consumer", 69),
+    ("verify producer_consumer", 125),
 )
 
 
