@@ -2,7 +2,7 @@
 
 A lap ends in the state in which it began (:mod:`pipesim.prove.any_size.family`), so each comes after the one before it
 by the same pairs of events. The trace without most of its laps is replayed with the program that has as many fewer. In
-the others the events must be the same again, each agent's one after the other, and no pair of them the wrong way round
+the others the events must be the same again, each agent's one after the other, and no pair of them out of order
 (:mod:`pipesim.conform.replay.alike`). Where one is, nothing is said: that run has to be replayed whole.
 """
 
@@ -125,7 +125,7 @@ def _without(trace: Trace, ctas: dict[int, list[Column]], laps: list[_AgentLaps]
 
 
 Place = tuple[int, int, int]  #: of an event: its agent, the lap (negative: before all), and the event's number in it
-Pair = tuple[Place, Place, int]  #: ``first`` is at least so many cycles before the other one
+Pair = tuple[Place, Place, int]  #: the first is at least that number of cycles before the second
 
 
 def _steady_pairs(alike: AlikeCtas, short: Trace, laps: list[_AgentLaps]) -> list[Pair] | None:
@@ -148,14 +148,14 @@ def _steady_pairs(alike: AlikeCtas, short: Trace, laps: list[_AgentLaps]) -> lis
 
 
 def _pairs_of(alike: AlikeCtas) -> Iterator[tuple[int, int, int]]:
-    """Rows of which the second comes so many cycles after the first or more."""
+    """Rows, and how many cycles the second comes after the first at least."""
     yield from zip(alike.before.tolist(), alike.after.tolist(), [0] * len(alike.before), strict=True)
     least = alike.least - alike.uncertainty
     yield from zip(alike.releases.tolist(), alike.waits.tolist(), least.tolist(), strict=True)
 
 
 def _in_order(events: Events, rows: list[Column], laps: list[_AgentLaps], pairs: list[Pair], many: int) -> bool:
-    """Whether no lap from ``_FIRST`` on has a pair the wrong way round."""
+    """Whether no lap from ``_FIRST`` on has a pair out of order."""
     times = [
         events.stored("cycle")[mine[begin : begin + width * many]].astype(np.int64).reshape(many, width)
         for mine, (begin, width) in zip(rows, laps, strict=True)

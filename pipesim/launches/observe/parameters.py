@@ -109,7 +109,7 @@ def _examine_parameter(data: bytes, driver: CudaDriver, members_of: MembersOf) -
     return RawParameter(data, tuple(pointers), tuple(found))
 
 
-_WHOLE = (2, 4, 8)  #: bytes of a parameter that is no structure; an empty one has 1
+_WHOLE = (2, 4, 8)  #: bytes of a parameter other than a structure; an empty one has 1
 _HEAD = rb"\.entry\s+%s\s*\((.*?)\)"
 _PARAMETER = re.compile(rb"\.param\b[^,]*?([\w$%]+)\s*(?:\[\s*\d*\s*\])?\s*(?:,|$)")
 _NAMED = rb"(?<![\w$%%])%s"

@@ -27,7 +27,7 @@ class BranchRegion:
 
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
-    ``noticed``: others wait for one of them or continue by it, or a warp may stay there for ever; ``accesses``: there
+    ``noticed``: others wait for one of them or continue by it, or a warp may never leave; ``accesses``: there
     are accesses that may be shared, ``touching`` their positions, () where one of them may wait for a store of another
     thread; ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory,
     which a load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are
