@@ -18,12 +18,11 @@ from pipesim.ptx.emulate.shared_uses import storing_at_once, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.emulation import Emulation, launch_events
+from pipesim.ptx.emulation import Emulation, launch_events, used_once
 from pipesim.ptx.flow.loop_ends import uncounted_loops
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
 from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.flow.uses import stores_one_value
-from pipesim.ptx.hand_outs import used_once
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.prepare import Kernel

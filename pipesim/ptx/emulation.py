@@ -8,6 +8,7 @@ from functools import partial
 
 from pipesim.model.dependent_launch import LaunchEvent
 from pipesim.model.ops import Op
+from pipesim.model.waits import never_wrapped
 from pipesim.ptx.emit.record import FirstParities, Place, Range, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
@@ -20,10 +21,11 @@ from pipesim.ptx.emulate.shared_uses import touching_engines, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.hand_outs import asks_launch_control, to_try, used_once
+from pipesim.ptx.hand_outs import to_try
 from pipesim.ptx.launch.image import ALIGNED, Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.prepare import Kernel, on_global_memory
+from pipesim.ptx.text.instruction import Instruction
 
 _MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
 
@@ -60,7 +62,7 @@ def emulate(
     launch, policies = kernel.launch, kernel.launch.policies
     if policies.launch_control is None and policies.handed_out:
         launch = launch.with_setting("launch_control", len(policies.handed_out))
-    if launch.policies.launch_control is not None or not asks_launch_control(kernel):
+    if launch.policies.launch_control is not None or not kernel.asks_launch_control:
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent, inputs = None, 0, 0, []
     for given in to_try(launch):
@@ -311,3 +313,21 @@ def _hulls(cluster: Cluster) -> dict[tuple[int, int, int], Range]:
         low, high = found.get(key, (first - base, end - base))
         found[key] = (min(low, first - base), max(high, end - base)) if base >= 0 else (0, -1)
     return found
+
+
+def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
+    """The mbarriers that are used in loops of the kernel, and never for a second phase."""
+    graph, streams = kernel.code.regions.graph, cluster.recorder.streams
+    signals = {graph.block_of[p] for p in kernel.code.kept if _may_signal(kernel.function.body[p])}
+    inside = frozenset(block for loop in graph.loops if signals & loop.blocks for block in loop.blocks)
+    found = never_wrapped(
+        [stream.code for stream in streams],
+        lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
+    )
+    places = list(cluster.recorder.barriers)
+    return [places[bar] for bar in found]
+
+
+def _may_signal(each: Instruction) -> bool:
+    """Whether a loop with it is more than a wait."""
+    return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")

@@ -309,7 +309,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
     run, where = emulation.instructions, tuple(by_line.values())
-    fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
+    handed_out = kernel.asks_launch_control or cluster.globals.last_answers(1)
+    fewer, inputs = fewer_tiles(kernel, cluster) if handed_out else (), cluster.inputs
     repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited or emulation.left_out > 0

@@ -6,13 +6,10 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from pipesim.model.waits import never_wrapped
-from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, Launch
 from pipesim.ptx.prepare import Kernel
-from pipesim.ptx.text.instruction import Instruction
 
 _HANDED_OUT = (1, 2, 4, 8)
 _MOST_LEFT = 4  #: tiles of a counter that other CTAs leave
@@ -24,11 +21,6 @@ def to_try(launch: Launch) -> list[int]:
     others = prod(launch.grid) // prod(launch.cluster) - 1  # a grid of one cluster is an example of any
     most = max(1, others - 1) if others else _HANDED_OUT[-1]  # two clusters that run have not all tiles
     return sorted({min(each, most) for each in _HANDED_OUT})
-
-
-def asks_launch_control(kernel: Kernel) -> bool:
-    """Whether a kernel takes tiles by cluster launch control."""
-    return any(each.opcode == "clusterlaunchcontrol" for each in kernel.function.body)
 
 
 class FewerTiles(NamedTuple):
@@ -75,21 +67,3 @@ def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
             if value != first or left is not None:
                 found.append(FewerTiles(TILE_COUNTER, value, first, n, left))
     return tuple(found)
-
-
-def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
-    """The mbarriers that are used in loops of the kernel, and never for a second phase."""
-    graph, streams = kernel.code.regions.graph, cluster.recorder.streams
-    signals = {graph.block_of[p] for p in kernel.code.kept if _may_signal(kernel.function.body[p])}
-    inside = frozenset(block for loop in graph.loops if signals & loop.blocks for block in loop.blocks)
-    found = never_wrapped(
-        [stream.code for stream in streams],
-        lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
-    )
-    places = list(cluster.recorder.barriers)
-    return [places[bar] for bar in found]
-
-
-def _may_signal(each: Instruction) -> bool:
-    """Whether a loop with it is more than a wait."""
-    return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")

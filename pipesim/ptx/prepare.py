@@ -31,6 +31,11 @@ class Kernel:
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
     leaves_laps_out: bool = True  #: where it runs longer than is followed
 
+    @property
+    def asks_launch_control(self) -> bool:
+        """Whether it takes tiles by cluster launch control."""
+        return any(each.opcode == "clusterlaunchcontrol" for each in self.function.body)
+
     def with_setting(self, name: str, value: int) -> Kernel:
         """The kernel in a launch with another policy, another CTA, or another value of a word of its parameters."""
         if name == "cta" or name in Policies.__dataclass_fields__:

@@ -5,47 +5,47 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, reduce
-from operator import and_
+from collections.abc import Sequence
 
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
+from pipesim.ptx.emulate.effects.operands import (
+    NO_ADDRESS,
+    address_of,
+    bytes_of,
+    check_alignment,
+    exchange,
+    first_odd,
+    may_touch,
+    one_of,
+    space_of,
+    starts_of,
+    unknown,
+)
 from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.known_bits import Bits
-from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
-    OFFSET,
     RANK_SHIFT,
-    SHARED_BASE,
     WINDOW,
     WINDOW_END,
     in_shared,
-    of_shared,
     place_of,
     runs,
     to_generic,
 )
-from pipesim.ptx.emulate.stop import EVERYWHERE, TouchedBytes
 from pipesim.ptx.emulate.values import (
     FULL,
-    WARP,
     OpenAnswer,
     PerLane,
     Unknown,
     Value,
     are_known,
     at_most,
-    bits_of,
     integers,
-    interval,
     join_lanes,
     lanes_in,
     lanes_of,
@@ -58,46 +58,14 @@ from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, Operand, Register, Sink, Vector
 
-_SPACES = (
-    "param",
-    "param::entry",
-    "param::func",
-    "const",
-    "global",
-    "local",
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-)
 _OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory, and to shared memory:
 _SHARED = ("shared", "shared::cta", "shared::cluster", "")
-_ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _WORD = 4
-_ROW = 16  #: bytes of a row of a matrix
-_Starts = Mapping[int, tuple[int, ...]]
 
 
 def _size(each: Instruction) -> int:
     """Bytes of one element."""
     return bytes_of(each.modifiers[-1])
-
-
-_NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
-
-
-def _space(each: Instruction) -> str:
-    return next(filter(_SPACES.__contains__, each.modifiers), "")
-
-
-def _address(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, space: str) -> Value:
-    """The address of an access: of one to shared memory the shared one."""
-    address = step.get(at, warp)
-    if not space.startswith("shared"):
-        return address
-    meant = of_shared(address)
-    if meant is not address and isinstance(meant, int | PerLane):
-        cluster.notes.generic.add(step.instruction.position)
-    return meant
 
 
 def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -106,8 +74,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     size = _size(each)
     first = each.operands[0]
     parts = first.parts if isinstance(first, Vector) else (first,)
-    space = _space(each)
-    address = _address(cluster, warp, step, 1, space)
+    space = space_of(each)
+    address = address_of(cluster, warp, step, 1, space)
     cluster.on_global(warp, each, address, size * len(parts))
     words, at = _as_word(cluster, space, address)
     if words is not None and words.load(cluster, warp, step, at):
@@ -212,8 +180,8 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``st``; ``st.async`` is a copy."""
     each = step.instruction
     size = _size(each)
-    space = _space(each)
-    address = _address(cluster, warp, step, 0, space)
+    space = space_of(each)
+    address = address_of(cluster, warp, step, 0, space)
     given = _stored(cluster, warp, step, space)
     values = given if isinstance(given, list) else [given]
     cluster.on_global(warp, each, address, size * len(values))
@@ -303,12 +271,12 @@ def _record(
     used: int = 0,
 ) -> None:
     """A shared access as ranges of bytes, ``used`` of a load; one at an address that is not known is left out."""
-    found = _starts(cluster, warp, address, size, space)
+    found = starts_of(cluster, warp, address, size, space)
     if found is None:
-        _may_touch(cluster, warp, each, address, size, writes=values is not None)
+        may_touch(cluster, warp, each, address, size, writes=values is not None)
         return
     for cta, starts in found.items():
-        odd, ranges = _odd(starts, size), runs(starts, used or size)
+        odd, ranges = first_odd(starts, size), runs(starts, used or size)
         if odd is not None:
             check_alignment(cluster, each.position, odd, size, "a load" if values is None else "a store")
         exchange(cluster, warp, each.position, cta, starts, used or size, writes=values is not None)
@@ -326,61 +294,6 @@ def _record(
         together = len(starts) > len({*starts}) or (isinstance(address, int) and warp.mask.bit_count() > 1)
         if together and (None in (contents or {0: None}).values() if known else not all(map(_is_of_launch, values))):
             cluster.notes.equal_stores.add(each.position)
-
-
-def _may_touch(
-    cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, size: int, *, writes: bool
-) -> None:
-    """An access at an address that is not known is left out: of shared memory it may touch what lies in its bounds."""
-    space = _space(each)
-    if not space and cluster.generic_is_global:
-        return
-    lanes = [of_lane(address, lane) for lane in lanes_in(warp.mask)]
-    found = [bounds for each in lanes if (bounds := interval(each)) is not None]
-    reach = EVERYWHERE
-    if found and len(found) == len(lanes):
-        base = 0 if space else WINDOW
-        low, high = min(low for low, _ in found) - base, max(high for _, high in found) - base
-        (cta, first), (last_cta, last) = place_of(low), place_of(high)
-        if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
-            reach = TouchedBytes(first, last + size, cta, *_lows([bits_of(each) for each in lanes], size))
-    cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=writes, reach=reach)
-
-
-def _lows(known: Sequence[Bits], size: int) -> tuple[int, int, frozenset[int]]:
-    """Which blocks, of which size, lanes touch modulo what, at addresses of which these bits are known.
-
-    Data may decide the row of a table, and the byte in a word of it: the column is in the bits between.
-    """
-    runs_ = _ONES.finditer(format(reduce(and_, (each.mask for each in known), OFFSET), f"0{RANK_SHIFT}b")[::-1])
-    low, high = max(((each.start(), each.end()) for each in runs_), key=lambda run: run[1] - run[0], default=(0, 0))
-    block, modulus = max(size, 1 << low), 1 << high
-    if size & (size - 1) or not block < modulus or block > SHARED_BASE:
-        return 1, 1, frozenset()
-    return block, modulus, frozenset((each.bits % modulus >> low << low) - SHARED_BASE & modulus - 1 for each in known)
-
-
-_ONES = re.compile("1+(?=0)")  #: those at the top are in the bounds of the address
-
-
-def exchange(
-    cluster: Cluster,
-    warp: EmulatedWarp,
-    position: int,
-    cta: int,
-    starts: tuple[int, ...],
-    size: int,
-    *,
-    writes: bool,
-    alike: bool = False,
-) -> None:
-    """Note where lanes access what others of their warp have accessed, and PTX does not order it."""
-    lanes, way = lanes_at(warp.mask, starts), warp.way
-    if writes:
-        order = warp.exchanges.write(cta, lanes, size, way, alike=alike)
-    else:
-        order = warp.exchanges.read(cta, lanes, size, way)
-    note_exchange(cluster.notes, position, order)
 
 
 def _is_of_launch(value: Value) -> bool:
@@ -404,100 +317,14 @@ def _contents(warp: EmulatedWarp, starts: tuple[int, ...], values: list[Value]) 
     return found
 
 
-def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> _Starts | None:
-    """The offset in shared memory of each lane's address, by CTA; None if one is not known or is outside of it."""
-    if isinstance(address, int):
-        lanes = [address]
-    elif isinstance(address, PerLane):
-        lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
-    else:
-        return None
-    if integers(lanes):
-        return _places(tuple(lanes), cluster.ctas, generic=not space)
-    return _places.__wrapped__(tuple(lanes), cluster.ctas, generic=not space) if are_known(lanes) else None
-
-
-@lru_cache(maxsize=1 << 12)
-def _places(lanes: tuple[int, ...], ctas: int, *, generic: bool) -> _Starts | None:
-    """The same of known addresses: each lap of a loop has those of others."""
-    if not generic and lanes:
-        low, cta = min(lanes), min(lanes) >> RANK_SHIFT
-        base = (cta << RANK_SHIFT) + SHARED_BASE
-        if 0 <= cta < ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
-            return {int(cta): tuple(int(one - base) for one in lanes)}
-    found: dict[int, tuple[int, ...]] = {}
-    for one in lanes:
-        if generic:
-            if not WINDOW <= one < WINDOW_END:
-                continue
-            one -= WINDOW
-        cta, at = place_of(one)
-        if ctas <= cta < MOST_RANKS and at >= 0:
-            raise no_such_cta(cta, ctas)
-        if not 0 <= cta < ctas or at < 0:
-            return None
-        found[int(cta)] = (*found.get(int(cta), ()), int(at))
-    return found
-
-
-@lru_cache(maxsize=1 << 12)
-def _odd(starts: tuple[int, ...], size: int) -> int | None:
-    """The first that is not a multiple of the size."""
-    return next((start for start in starts if start % size), None)
-
-
-def load_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``ldmatrix``: rows of 16 bytes, each at one lane's address."""
-    _matrix(cluster, warp, step, 1, stores=False)
-    cluster.forget_results(warp, step, "a matrix loaded from shared memory")
-
-
-def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``stmatrix``."""
-    _matrix(cluster, warp, step, 0, stores=True)
-
-
-def fragment(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``wmma.load`` and ``wmma.store``: a matrix of which each row, or column, begins a stride after the one before."""
-    each = step.instruction
-    stores, space = each.has("store"), _space(each)
-    at = 0 if stores else 1
-    m, n, k = next(tuple(map(int, found.groups())) for found in map(_SHAPE.fullmatch, each.modifiers) if found)
-    rows, columns = {"a": (m, k), "b": (k, n)}.get(each.modifiers[1], (m, n))
-    lines, length = (columns, rows) if each.has("col") else (rows, columns)
-    bits = int(each.modifiers[-1].lstrip("abcdefghijklmnopqrstuvwxyz"))
-    stride = step.get(at + 1 + stores, warp) if len(each.operands) > at + 1 + stores else length
-    address = of_lane(_address(cluster, warp, step, at, space), lanes_in(warp.mask)[0])
-    if isinstance(stride, int):
-        for line in range(lines):
-            cluster.on_global(warp, each, address + line * stride * bits // 8, length * bits // 8)
-    else:
-        cluster.leave_open((each.position,), leaf_of(stride))
-    if space == "global":
-        cluster.forget_results(warp, step, "a matrix loaded from global memory")
-        return
-    starts = _starts(cluster, warp, address, 1, space)
-    if starts is None or not isinstance(stride, int):
-        if space or not cluster.generic_is_global:
-            cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
-        starts, stride = {}, 0
-    for cta, (start, *_) in starts.items():
-        firsts = tuple(int(start + line * stride * bits // 8) for line in range(lines))
-        _access(cluster, warp, each, cta, firsts, length * bits // 8, stores=stores)
-    cluster.forget_results(warp, step, "a matrix loaded from shared memory")
-
-
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)", re.ASCII)
-
-
 def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``st.bulk``: this many bytes become 0."""
     each = step.instruction
-    space = _space(each)
+    space = space_of(each)
     size = one_of(warp, step.get(1, warp), "the bytes of st.bulk")
-    found = _starts(cluster, warp, _address(cluster, warp, step, 0, space), size, space)
+    found = starts_of(cluster, warp, address_of(cluster, warp, step, 0, space), size, space)
     if found is None:
-        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=True)
+        cluster.may_touch(warp, each.position, NO_ADDRESS, writes=True)
         return
     flush(cluster, warp)
     for cta, starts in found.items():
@@ -507,54 +334,12 @@ def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             cluster.bytes[cta].forget(first, end)
 
 
-def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *, stores: bool) -> None:
-    each = step.instruction
-    rows = next((_ROWS[m] for m in each.modifiers if m in _ROWS), 32)
-    space = _space(each)
-    address = _address(cluster, warp, step, at, space)
-    if isinstance(address, PerLane) and rows < WARP:
-        address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
-    found = _starts(cluster, warp, address, _ROW, space)
-    if found is None:
-        _may_touch(cluster, warp, each, address, _ROW, writes=stores)
-        return
-    for cta, starts in found.items():
-        for start in starts if any(start % _ROW for start in starts) else ():
-            check_alignment(cluster, each.position, start, _ROW, "a row of a matrix")
-        _access(cluster, warp, each, cta, starts, _ROW, stores=stores)
-
-
-def _access(
-    cluster: Cluster,
-    warp: EmulatedWarp,
-    each: Instruction,
-    cta: int,
-    starts: tuple[int, ...],
-    size: int,
-    *,
-    stores: bool,
-) -> None:
-    """``size`` bytes from each of the starts on are read, or written with what is not known."""
-    ranges = runs(starts, size)
-    if not stores:
-        read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
-        order = warp.exchanges.read(cta, lanes_at(warp.mask, starts, together=True), size, warp.way)
-        note_exchange(cluster.notes, each.position, order)
-        return
-    if (Space.SHARED, cta) in warp.pending.copies:
-        flush(cluster, warp)
-    write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
-    warp.exchanges.write_together(cta, starts, size, warp.way)
-    for first, end in ranges:
-        cluster.bytes[cta].forget(first, end)
-
-
 def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``atom``, ``red``: on global memory by the launch's policy; on shared memory with a result that is not known."""
     each = step.instruction
     at = 0 if each.opcode == "red" else 1
-    space = _space(each)
-    address = _address(cluster, warp, step, at, space)
+    space = space_of(each)
+    address = address_of(cluster, warp, step, at, space)
     operands = [step.get(i, warp) for i in range(at + 1, len(step.getters)) if step.getters[i] is not None]
     if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
         address = of_lane(address, lanes_in(warp.mask)[0])
@@ -578,7 +363,7 @@ _VECTORS = ("v2", "v4", "v8")
 def multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``multimem.ld_reduce``, ``st`` and ``red``: accesses to global memory, whatever memories it leads to."""
     each = step.instruction
-    address = _address(cluster, warp, step, 1 if each.has("ld_reduce") else 0, "global")
+    address = address_of(cluster, warp, step, 1 if each.has("ld_reduce") else 0, "global")
     parts = next((int(m[1:]) for m in each.modifiers if m in _VECTORS), 1)
     cluster.on_global(warp, each, address, _size(each) * parts)
     cluster.forget_results(warp, step, f"the result of {each.mnemonic}")
@@ -587,9 +372,9 @@ def multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, space: str) -> None:
     """Atomics on shared memory, as writes that are alike: they may come in any order, and in order with all else."""
     size = _size(each)
-    found = _starts(cluster, warp, address, size, space)
+    found = starts_of(cluster, warp, address, size, space)
     if found is None:
-        _may_touch(cluster, warp, each, address, size, writes=True)
+        may_touch(cluster, warp, each, address, size, writes=True)
     cluster.recorder.atomics.add(each.position)
     for cta, starts in (found or {}).items():
         exchange(cluster, warp, each.position, cta, starts, size, writes=True, alike=True)

@@ -1,4 +1,5 @@
-"""Operands of instructions that do more than compute: addresses by lane, and modifiers that many of them share.
+"""Operands of instructions that do more than compute: addresses by lane, where an access goes that has them, and
+modifiers that many of them share.
 
 Where an operand of a matrix instruction lies in shared memory is said by its descriptor (PTX ISA, "Matrix Descriptor"
 and "Strides" of wgmma and of tcgen05): groups of 8 rows, and of the bytes of a swizzle where the rows lie in a row.
@@ -6,16 +7,44 @@ and "Strides" of wgmma and of tcgen05): groups of 8 rows, and of the bytes of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import and_
 from typing import NamedTuple
 
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
-from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
-from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.known_bits import Bits
+from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
+from pipesim.ptx.emulate.memory import (
+    OFFSET,
+    RANK_SHIFT,
+    SHARED_BASE,
+    WINDOW,
+    WINDOW_END,
+    from_generic,
+    in_shared,
+    of_shared,
+    place_of,
+)
+from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, IllegalOperand, TouchedBytes
+from pipesim.ptx.emulate.values import (
+    FULL,
+    Leaf,
+    PerLane,
+    Unknown,
+    Value,
+    are_known,
+    bits_of,
+    integers,
+    interval,
+    lanes_in,
+    leaf_of,
+    of_lane,
+)
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Immediate, Instruction
@@ -180,3 +209,132 @@ def groups(descriptor: int, shape: OperandShape, *, tcgen05: bool) -> tuple[int,
     blocks = -(-shape.rows * shape.bits // 8 // (swizzle or _BRICK))
     outer, inner = (leading, stride) if swizzle else (stride, leading)
     return tuple(sorted({block * outer + k * inner for block in range(blocks) for k in range(deep)}))
+
+
+_SPACES = (
+    "param",
+    "param::entry",
+    "param::func",
+    "const",
+    "global",
+    "local",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+)
+Starts = Mapping[int, tuple[int, ...]]  #: by CTA, the offset in its shared memory of each lane's address
+#: Why an access is left out.
+NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
+
+
+def space_of(each: Instruction) -> str:
+    """The state space that an access names, "" for a generic one."""
+    return next(filter(_SPACES.__contains__, each.modifiers), "")
+
+
+def address_of(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, space: str) -> Value:
+    """The address of an access: of one to shared memory the shared one."""
+    address = step.get(at, warp)
+    if not space.startswith("shared"):
+        return address
+    meant = of_shared(address)
+    if meant is not address and isinstance(meant, int | PerLane):
+        cluster.notes.generic.add(step.instruction.position)
+    return meant
+
+
+def may_touch(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, size: int, *, writes: bool
+) -> None:
+    """An access at an address that is not known is left out: of shared memory it may touch what lies in its bounds."""
+    space = space_of(each)
+    if not space and cluster.generic_is_global:
+        return
+    lanes = [of_lane(address, lane) for lane in lanes_in(warp.mask)]
+    found = [bounds for each in lanes if (bounds := interval(each)) is not None]
+    reach = EVERYWHERE
+    if found and len(found) == len(lanes):
+        base = 0 if space else WINDOW
+        low, high = min(low for low, _ in found) - base, max(high for _, high in found) - base
+        (cta, first), (last_cta, last) = place_of(low), place_of(high)
+        if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
+            reach = TouchedBytes(first, last + size, cta, *_lows([bits_of(each) for each in lanes], size))
+    cluster.may_touch(warp, each.position, NO_ADDRESS, writes=writes, reach=reach)
+
+
+def _lows(known: Sequence[Bits], size: int) -> tuple[int, int, frozenset[int]]:
+    """Which blocks, of which size, lanes touch modulo what, at addresses of which these bits are known.
+
+    Data may decide the row of a table, and the byte in a word of it: the column is in the bits between.
+    """
+    runs_ = _ONES.finditer(format(reduce(and_, (each.mask for each in known), OFFSET), f"0{RANK_SHIFT}b")[::-1])
+    low, high = max(((each.start(), each.end()) for each in runs_), key=lambda run: run[1] - run[0], default=(0, 0))
+    block, modulus = max(size, 1 << low), 1 << high
+    if size & (size - 1) or not block < modulus or block > SHARED_BASE:
+        return 1, 1, frozenset()
+    return block, modulus, frozenset((each.bits % modulus >> low << low) - SHARED_BASE & modulus - 1 for each in known)
+
+
+_ONES = re.compile("1+(?=0)")  #: those at the top are in the bounds of the address
+
+
+def exchange(
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    position: int,
+    cta: int,
+    starts: tuple[int, ...],
+    size: int,
+    *,
+    writes: bool,
+    alike: bool = False,
+) -> None:
+    """Note where lanes access what others of their warp have accessed, and PTX does not order it."""
+    lanes, way = lanes_at(warp.mask, starts), warp.way
+    if writes:
+        order = warp.exchanges.write(cta, lanes, size, way, alike=alike)
+    else:
+        order = warp.exchanges.read(cta, lanes, size, way)
+    note_exchange(cluster.notes, position, order)
+
+
+def starts_of(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> Starts | None:
+    """The offset in shared memory of each lane's address, by CTA; None if one is not known or is outside of it."""
+    if isinstance(address, int):
+        lanes = [address]
+    elif isinstance(address, PerLane):
+        lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
+    else:
+        return None
+    if integers(lanes):
+        return _places(tuple(lanes), cluster.ctas, generic=not space)
+    return _places.__wrapped__(tuple(lanes), cluster.ctas, generic=not space) if are_known(lanes) else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _places(lanes: tuple[int, ...], ctas: int, *, generic: bool) -> Starts | None:
+    """The same of known addresses: each lap of a loop has those of others."""
+    if not generic and lanes:
+        low, cta = min(lanes), min(lanes) >> RANK_SHIFT
+        base = (cta << RANK_SHIFT) + SHARED_BASE
+        if 0 <= cta < ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
+            return {int(cta): tuple(int(one - base) for one in lanes)}
+    found: dict[int, tuple[int, ...]] = {}
+    for one in lanes:
+        if generic:
+            if not WINDOW <= one < WINDOW_END:
+                continue
+            one -= WINDOW
+        cta, at = place_of(one)
+        if ctas <= cta < MOST_RANKS and at >= 0:
+            raise no_such_cta(cta, ctas)
+        if not 0 <= cta < ctas or at < 0:
+            return None
+        found[int(cta)] = (*found.get(int(cta), ()), int(at))
+    return found
+
+
+@lru_cache(maxsize=1 << 12)
+def first_odd(starts: tuple[int, ...], size: int) -> int | None:
+    """The first that is not a multiple of the size."""
+    return next((start for start in starts if start % size), None)

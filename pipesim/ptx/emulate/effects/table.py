@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
+from pipesim.ptx.emulate.effects import barriers, copies, fragments, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.copies import land, one_of_lane
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place, unknown
 from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
@@ -169,9 +169,9 @@ _EFFECTS: dict[str, Effect] = {
     "st": loads.store,
     "atom": loads.atomic,
     "red": loads.atomic,
-    "ldmatrix": loads.load_matrix,
-    "stmatrix": loads.store_matrix,
-    "wmma": loads.fragment,
+    "ldmatrix": fragments.load_matrix,
+    "stmatrix": fragments.store_matrix,
+    "wmma": fragments.fragment,
     "multimem": loads.multicast,
     "cp": copies.copy_instruction,
     "clusterlaunchcontrol": launch_control,

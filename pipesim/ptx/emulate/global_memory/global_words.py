@@ -53,12 +53,8 @@ class GlobalWords(WordMemory):
         alone = strong and not (polls or looks) and self._holds_data_alone(lanes, size)
         if alone or not self._begin(warp, each, lanes, size):
             return False
-        if not polls and (before := self._seen_before(cluster, warp, each, lanes)) is not None:
-            self._give(warp, step, lanes, widened(before))
-            return True
-        if not polls and not looks:
-            self._read_alone(cluster, warp, each, lanes)
-            self._give(warp, step, lanes, widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]])))
+        if not polls and (now := self._at_once(cluster, warp, each, lanes, looks=looks)) is not None:
+            self._give(warp, step, lanes, widened(now))
             return True
         snapshot, loop = list(warp.R), warp.loop_of_wait(step) if polls else None
         ends = _ends_at_once if loop is None else loop.ends
@@ -97,6 +93,16 @@ class GlobalWords(WordMemory):
         wait = each.position, first, self._one(first, ends, widened), self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
+
+    def _at_once(
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int], *, looks: bool
+    ) -> Value | None:
+        """What a load that is no wait gives, None if it looks for what may be there."""
+        before = self._seen_before(cluster, warp, each, lanes)
+        if before is None and not looks:
+            self._read_alone(cluster, warp, each, lanes)
+            before = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
+        return before
 
     def _one(
         self, at: int, ends: Callable[[Value], bool | None], widened: Callable[[Value], Value]
@@ -197,11 +203,7 @@ class GlobalWords(WordMemory):
                 return False
             for lane, at in lanes.items():
                 before = found[lane] = self.values[at]
-                after = _changed(each, before, given[lane], size)
-                if after is None:
-                    self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
-                    after = before
-                after = self._of_all(each, before, after, size) if act is WordAct.ADD else after
+                after = self._after(each, before, given[lane], size)
                 if after == before and (ends is not None or each.has_any("cas", "add")):
                     said = None if ends is None else ends(before)
                     if said is False:
@@ -226,6 +228,14 @@ class GlobalWords(WordMemory):
         wait = each.position, first, succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
+
+    def _after(self, each: Instruction, before: int, operands: list[Value], size: int) -> int:
+        """What an atomic leaves in a word."""
+        after = _changed(each, before, operands, size)
+        if after is None:
+            self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
+            after = before
+        return self._of_all(each, before, after, size) if each.has("add") else after
 
     def _acquire_again(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, places: set[int]) -> None:
         """A load of which nothing is made may acquire what its warp has observed of a word."""
