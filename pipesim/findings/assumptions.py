@@ -104,7 +104,7 @@ ASSUMPTIONS = MappingProxyType(
             _NOT_MEASURED,
         ),
         Assumption.LOOPS: AssumptionText(
-            "loops end that only compute",
+            "loops without synchronisation end",
             "A loop on which no synchronisation depends is not followed, and it does not count by a constant step to a "
             "bound. PTX promises nothing of its end.",
             "Newton iterations, searches, loops over a list.",

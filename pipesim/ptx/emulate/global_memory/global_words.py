@@ -97,7 +97,7 @@ class GlobalWords(WordMemory):
     def _at_once(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int], *, looks: bool
     ) -> Value | None:
-        """What a load that is no wait gives, None if it looks for what may be there."""
+        """What a load gives that does not wait, None if it looks for what may be there."""
         before = self._seen_before(cluster, warp, each, lanes)
         if before is None and not looks:
             self._read_alone(cluster, warp, each, lanes)
