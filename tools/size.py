@@ -36,7 +36,7 @@ BUDGETS = (
     # The aim is 78,000. What verdicts cover added 16,300, core dumps 6,400, slips 2,400, global memory 6,500,
     # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 900,
     # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000.
-    Budget("pipesim", ".py", 132_750),
+    Budget("pipesim", ".py", 132_810),
     Budget("hwkernels", ".py", 9_700),
     Budget("tests", ".py", 84_150),  # the aim is 62,000
     Budget("tools", ".py", 9_320),
