@@ -359,6 +359,8 @@ class StreamRecorder:
         between = len(stream.code)
         waits, asked = stream.code[mark:between], stream.code[asking][ANSWER]
         last = waits[-1] if waits else ()
+        if last and _waits_for(last, stream.code[asking]):
+            stream.code[asking] = _without_default(stream.code[asking], last)
         alike = all(_waits_for(op, stream.code[asking]) and _may_replace(op, last) for op in waits)
         simple = bool(last) and last[0] in PARITY_WAITS and (alike or len(waits) == 1)
         if not simple or (last[0] == Op.WAIT_UNLESS and not alike):
@@ -429,5 +431,12 @@ def _may_replace(asking: Operation, wait: Operation) -> bool:
 
 def _lesser(asking: Operation, wait: Operation) -> int:
     """What both a try and a wait order, as ``semantics`` (PTX ISA, "mbarrier.try_wait": .sem, .scope)."""
+    asking = _without_default(asking, wait)
     order = Order.RELAXED if order_of(asking[-1]) is Order.RELAXED else order_of(wait[-1])
     return semantics(order, Scope.CTA if scope_of(asking[-1]) is Scope.CTA else scope_of(wait[-1]))
+
+
+def _without_default(asking: Operation, wait: Operation) -> Operation:
+    """A try written as its wait is: ``.acquire.cta`` is the default, which compilers write out (PTX ISA, as above)."""
+    default = asking[-1] == semantics(Order.ACQUIRE, Scope.CTA) and wait[-1] == semantics()
+    return (*asking[:-1], wait[-1]) if default else asking

@@ -151,7 +151,7 @@ first:
         ("@!%p10 bra again;", "", False),
         (ARRIVE.format("+8"), "", False),
         ("parity.shared::cta.b64 %p6", "parity.acquire.cluster.shared::cta.b64 %p6", True),
-        ("parity.shared::cta.b64 %p6", "parity.acquire.cta.shared::cta.b64 %p6", False),  # its wait may reach further
+        ("parity.shared::cta.b64 %p6", "parity.acquire.cta.shared::cta.b64 %p6", True),  # the default, written out
         ("parity.shared::cta.b64 %p5", "parity.relaxed.cta.shared::cta.b64 %p5", False),
         ("parity.shared::cta.b64 %p6", "parity.relaxed.cta.shared::cta.b64 %p6", False),
         (
@@ -190,6 +190,33 @@ def test_a_relaxed_try_that_skips_an_acquiring_wait_orders_no_data(tries: tuple[
     text = "".join(map(ask.format, tries)) + SPIN.format(0, "", 0) + "known:\n ld.shared.u32 %r9, [tile];\n bra over;\n"
     text += "first:\n st.shared.u32 [tile], 7;\n" + ARRIVE.format("") + "over:\n"
     found = check(program_of(BY_WARP + FIRST + text))
+    assert found.verdict is (Verdict.REFUTED if faults else Verdict.PROVED)
+    assert [each.kind.name for each in found.refutations] == faults
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "faults"),
+    [
+        ("", "", []),
+        (".acquire.cta", "", []),  # what PTX gives a try without both, as compilers write it out
+        (".acquire.cta", ".acquire.cluster", ["NARROW_SCOPE"]),
+        (".acquire.cta", ".acquire.cta", ["NARROW_SCOPE"]),
+        (".relaxed.cta", "", ["WEAK_ORDER"]),
+    ],
+)
+def test_a_try_of_cta_scope_before_a_wait_without_scope_is_written_as_that_wait(
+    first: str, then: str, faults: list[str]
+) -> None:
+    met = " barrier.cluster.arrive.release;\n barrier.cluster.wait.acquire;\n"
+    text = " mov.u32 %r4, %cluster_ctarank;\n setp.ne.u32 %p1, %r4, 0;\n @%p1 bra other;\n setp.ne.u32 %p2, %r2, 0;\n"
+    text += f" mbarrier.try_wait.parity{first}.shared::cta.b64 %p5, [%r3], 0;\n ld.shared.u32 %r8, [tile+64];\n"
+    text += " @%p5 bra known;\n" + SPIN.format(0, "", 0).replace("parity", f"parity{then}") + "known:\n"
+    text += " ld.shared.u32 %r9, [tile];\n bra over;\nother:\n mov.u32 %r5, tile;\n"
+    text += " mapa.shared::cluster.u32 %r6, %r5, 0;\n mapa.shared::cluster.u32 %r7, %r3, 0;\n"
+    text += " @!%p0 st.shared::cluster.u32 [%r6], 7;\n"
+    text += " @!%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];\nover:\n"
+    start = SET_UP.format(first=1, count=1) + " st.shared.u32 [tile+64], 1;\n bar.warp.sync -1;\n"
+    found = check(program_of(start + met + text + met, 1, cluster=2))
     assert found.verdict is (Verdict.REFUTED if faults else Verdict.PROVED)
     assert [each.kind.name for each in found.refutations] == faults
 
