@@ -25,7 +25,7 @@ from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import NEVER, Loop, TraceConfig, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
-from pipesim.model.waits import PeriodMarks, period_marks
+from pipesim.model.steady import PeriodMarks, period_marks
 from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
 from pipesim.trace.sites import site_table

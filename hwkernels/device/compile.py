@@ -20,8 +20,7 @@ from hwkernels.device.sources import HEADERS, PACKAGE, PTX_HEADERS, RECORDER, he
 from pipesim.bounds import MAX_CUBIN_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import CompileError, MissingExtraError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.process.temporary import cache_folder
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import cache_folder, write_whole
 
 _ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
 _PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"

@@ -16,7 +16,7 @@ from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.microbench import units, words
 from hwkernels.microbench.rates import RATES, InstructionKind, chain, compile_kernel, measure
 from pipesim.errors import PipesimError
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import write_whole
 
 
 class GpuBench:

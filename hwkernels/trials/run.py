@@ -24,7 +24,7 @@ from hwkernels.device.launch import Gpu, require_gpu
 from pipesim.bounds import MAX_TEXT
 from pipesim.errors import HardwareError, PipesimError
 from pipesim.inputs import json_value
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import write_whole
 
 SOURCE = Path(__file__).parent / "trials.cu"
 BLACKWELL = "10"

@@ -16,7 +16,7 @@ from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.groups import PARITY_WAITS, TRIP_BEGINS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import common_trips, last_waiting, steady_window, waits_per_trip
+from pipesim.model.steady import common_trips, last_waiting, steady_window, waits_per_trip
 from pipesim.timed.bounds.critical import MOST_OPERATIONS, least_period
 from pipesim.timed.costs import engines_busy
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate

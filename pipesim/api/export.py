@@ -26,6 +26,7 @@ from pipesim.formats.promela import to_promela
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Deadlock
 from pipesim.model.program import Program
+from pipesim.process.files import write_whole
 from pipesim.ptx.source_files import lines_read_from
 from pipesim.report.findings.brief import in_one_line, in_short
 from pipesim.report.pages.checks.check import check_lines
@@ -35,7 +36,6 @@ from pipesim.report.text.source import lines_around
 from pipesim.report.text.words import parameters, place, printable
 from pipesim.scene.story import Story, story
 from pipesim.targets import Target
-from pipesim.trace.whole import write_whole
 
 
 def counterexample_page(program: Program, report: CheckReport, shown: Counterexample) -> Page:

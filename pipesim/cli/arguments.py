@@ -16,7 +16,7 @@ from pipesim.cli.completers import built_in, parameters, profiles, protocols
 from pipesim.cli.output import progress
 from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.trace.whole import require_free
+from pipesim.process.files import require_free
 
 if TYPE_CHECKING:
     from pipesim.model.coverage import Strictness

@@ -16,11 +16,11 @@ from pipesim.confirm.report import ChipDevice, ChipVerdict, ConfirmReport, Findi
 from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx, delayed_ptx
 from pipesim.errors import EvidenceError, ParameterError, UsageError
 from pipesim.model.finding import FaultReport
+from pipesim.process.files import write_whole
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.extract import Extraction
 from pipesim.ptx.launch.values import Launch
 from pipesim.targets import Target
-from pipesim.trace.whole import write_whole
 
 _LONGER = 10  #: times as long delays, where the usual ones show nothing
 _MOST_LIMIT_NS = 4_000_000_000  #: of the 32 bits of %globaltimer_lo

@@ -18,7 +18,7 @@ from pipesim.conform.times import (
 from pipesim.conform.timing import PeriodPair, compare_timing, like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.steady import waits_per_trip
 from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import PERIOD, WHOLE_RUN, Profile, profile_for

@@ -16,7 +16,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.groups import ACCESSES, MEETINGS
 from pipesim.model.ops import Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import steady_window
+from pipesim.model.steady import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_for
 from pipesim.trace.arrays import np
 from pipesim.trace.schema import ESTIMATED_WORK, OF_WORK, Column, CtaInfo, EventKind, Events, Site, Trace

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
 from pipesim.conform.steady import Reading, one_cta, read, time_spent
 from pipesim.model.program import Program
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.steady import waits_per_trip
 from pipesim.timed.profile import PERIOD, WHOLE_RUN
 from pipesim.trace.arrays import np
 from pipesim.trace.schema import Column, Events, Run, Trace

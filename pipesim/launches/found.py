@@ -26,10 +26,9 @@ from pipesim.inputs import InputKind, source_roots
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.model.coverage import Strictness
 from pipesim.model.finding import Verdict
-from pipesim.process.temporary import cache_folder
+from pipesim.process.files import cache_folder, write_whole
 from pipesim.process.watch import current
 from pipesim.ptx.names.paths import kernel_name
-from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:  # what a list of kernels, and one of known verdicts, do without
     from pipesim.answers.project_settings import TriagePolicy

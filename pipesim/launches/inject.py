@@ -24,8 +24,7 @@ from pipesim.inputs import InputKind
 from pipesim.launches import observe
 from pipesim.launches.observe.cupti import CUPTI, cupti_libraries
 from pipesim.launches.observe.limits import LIBRARY, SPOOL, Limits
-from pipesim.process.temporary import cache_folder
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import cache_folder, write_whole
 
 _SITE = Path(observe.__file__).with_name("site")  #: its ``sitecustomize`` begins to observe a Python process
 

@@ -13,10 +13,10 @@ from pipesim.ptx.emit.record import FirstParities, Place, Range, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.constants import Constants
-from pipesim.ptx.emulate.endless import EndlessLoops
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
-from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
-from pipesim.ptx.emulate.lengthened import watch_laps
+from pipesim.ptx.emulate.laps.endless import EndlessLoops
+from pipesim.ptx.emulate.laps.left_out import LapsLeftOut
+from pipesim.ptx.emulate.laps.lengthened import watch_laps
 from pipesim.ptx.emulate.shared_uses import touching_engines, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.free.forms import Form

@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, NoReturn
 from pipesim import bounds
 from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
 from pipesim.inputs import InputKind
+from pipesim.process.files import require_free, write_whole
 from pipesim.trace.arrays import np
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata, refuse
 from pipesim.trace.schema import COLUMNS, Column, Events, PackedEvents, Trace, TraceMeta
-from pipesim.trace.whole import require_free, write_whole
 
 METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
 

@@ -17,7 +17,7 @@ from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
+from pipesim.ptx.emulate.laps.left_out import LapsLeftOut
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import emit
@@ -87,7 +87,7 @@ def test_moments_store_what_changed(monkeypatch: pytest.MonkeyPatch, most: int) 
 
     Where too many would be stored the older half is forgotten, and the laps are found in the others.
     """
-    monkeypatch.setattr("pipesim.ptx.emulate.laps_left_out._MOST_STORED", most)
+    monkeypatch.setattr("pipesim.ptx.emulate.laps.left_out._MOST_STORED", most)
     text, launch = nested_kernel(400, 20)
     more = " .reg .b32 %more<1000>;\n" + "".join(f" mov.u32 %more{each}, {each};\n" for each in range(1_000))
     begin = " mov.u32 %r0, %tid.x;\n"

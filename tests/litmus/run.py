@@ -13,7 +13,7 @@ import numpy as np
 
 from hwkernels.device.compile import CompiledKernel, compile_cubin, nvrtc_version
 from hwkernels.device.launch import Gpu, Shape, require_gpu
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import write_whole
 from tests.litmus.table import WORDS, Litmus, LitmusStep, litmus_tests
 
 _PER_ROLE, _ROUNDS, _LIMIT_S = 128, 32, 20.0  # litmus.cu has the first

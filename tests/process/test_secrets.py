@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.process.files import write_whole
 from pipesim.process.program import without_secrets
-from pipesim.trace.whole import write_whole
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from pipesim.process import system
+from pipesim.process.files import write_whole
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import SignalError, Watch
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.text.locations import source_files
 from pipesim.report.text.words import place
-from pipesim.trace.whole import write_whole
 from tests.support.paths import ROOT
 
 #: Run before the command: what Windows and a browser do not have is taken away, and what need not be installed.

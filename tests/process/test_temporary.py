@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.process import temporary as module
-from pipesim.process.temporary import temporary_beside
+from pipesim.process import files as module
+from pipesim.process.files import temporary_beside
 from pipesim.process.watch import SignalError, Watch, remove, remove_all
 
 

@@ -187,7 +187,7 @@ class TestAtOnce:
 import ctypes, os, signal, sys, threading
 from pathlib import Path
 from pipesim.process import watch
-from pipesim.process.temporary import temporary_beside
+from pipesim.process.files import temporary_beside
 watch._GRACE_S = 0.0
 def last_words(reason):
     os.write(2, str(watch.signal_of(reason)).encode())

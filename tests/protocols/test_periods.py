@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.conform.steady import read
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.steady import waits_per_trip
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.bounds.critical import least_period

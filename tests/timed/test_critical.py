@@ -15,7 +15,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.steady import waits_per_trip
 from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 from pipesim.timed.bounds import critical
 from pipesim.timed.bounds.critical import Bound, least_period

@@ -8,7 +8,7 @@ import pytest
 from hwkernels.capture.twin_subject import TwinSubject
 from hwkernels.twins import REGISTRY
 from pipesim.conform.steady import one_cta, read
-from pipesim.model.waits import period_marks, waits_per_trip
+from pipesim.model.steady import period_marks, waits_per_trip
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile

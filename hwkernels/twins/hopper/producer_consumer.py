@@ -10,7 +10,7 @@ from hwkernels.twins.buffers import Argument, Input, OfLaunch, Output
 from hwkernels.twins.fault import FAULTS, KernelFault
 from hwkernels.twins.twin import NEVER, Faults, Loop, Params, Range, TraceConfig, Twin
 from pipesim.errors import ParameterError
-from pipesim.model.waits import steady_window
+from pipesim.model.steady import steady_window
 
 SOURCE_BYTES = 16 << 20  #: tiles are read from so much memory at most, so that they stay in the L2 cache
 _CHECKSUM_BYTES = 1 << 30

@@ -14,7 +14,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import iterations
+from pipesim.model.steady import iterations
 from pipesim.prove.check import Check, check
 from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate

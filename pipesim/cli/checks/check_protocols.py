@@ -16,9 +16,9 @@ from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, remark, write_report, write_text
 from pipesim.errors import LimitError, PipesimError, SeveralProtocolsError
 from pipesim.inputs import source_roots
+from pipesim.process.files import write_whole
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current, exit_code_of
-from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,10 +19,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
     from pipesim.formats.documents import document
+    from pipesim.process.files import write_whole
     from pipesim.ptx.kernel import names_in_force
     from pipesim.ptx.launch.file import launch_json, names_json
     from pipesim.report.text.words import inert_text
-    from pipesim.trace.whole import write_whole
 
     target = target_of(options, options.ptx)
     if target.kernel is None:

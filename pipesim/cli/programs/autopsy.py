@@ -71,9 +71,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.coredump.gdb_text import open_dump_or_text
     from pipesim.formats.documents import document, document_of
     from pipesim.hang.dumps import dump_by_debugger
+    from pipesim.process.files import write_whole
     from pipesim.ptx.source_files import current_sources, lines_read_from
     from pipesim.report.pages.programs.autopsy import autopsy_brief, autopsy_lines
-    from pipesim.trace.whole import write_whole
 
     options.json = options.json or options.format in ("json", "brief")
     if options.anonymous and (options.check or options.ptx is not None or options.save_launch is not None):

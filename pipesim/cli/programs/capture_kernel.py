@@ -196,7 +196,7 @@ def _cluster(program: Program, given: int | None) -> int:
 
 
 def _marks(program: Program, given: str | None) -> tuple[int, ...]:
-    from pipesim.model.waits import marked_iterations
+    from pipesim.model.steady import marked_iterations
 
     if given is None:
         return marked_iterations(program) or ()

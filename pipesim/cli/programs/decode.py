@@ -22,9 +22,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document
     from pipesim.launches.record.gather import decoded_trace, kernel_of
+    from pipesim.process.files import require_free
     from pipesim.report.text.words import count
     from pipesim.trace.files import write_trace
-    from pipesim.trace.whole import require_free
 
     out: Path = options.out or options.records.with_suffix(".parquet")
     require_free(out, force=options.force)

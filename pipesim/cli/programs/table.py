@@ -31,9 +31,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     from hwkernels.source_recorder.table_file import Spelling, fixed_macros, table_text, variants_of
     from pipesim.formats.documents import document
     from pipesim.model.program import Program
+    from pipesim.process.files import write_whole
     from pipesim.protocol_process import find
     from pipesim.report.text.words import printable
-    from pipesim.trace.whole import write_whole
 
     target = find(options.protocol)
     params = (target.defaults if target.program is None else {}) | params_of(options)

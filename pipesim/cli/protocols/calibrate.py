@@ -164,9 +164,9 @@ def _of_device(options: argparse.Namespace) -> int:
 def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
     """Write the profile, if a file is named for it, and the report."""
     from pipesim.formats.documents import document
+    from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.calibrate import calibration_lines
     from pipesim.timed.profile import profile_text
-    from pipesim.trace.whole import write_whole
 
     if options.out is not None:
         text = profile_text(found.profile, found.how, report.inputs)

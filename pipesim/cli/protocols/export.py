@@ -92,8 +92,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.formats.documents import document
     from pipesim.formats.promela import to_promela
+    from pipesim.process.files import write_whole
     from pipesim.report.text.words import printable
-    from pipesim.trace.whole import write_whole
 
     _, program = build_target(options, options.protocol)
     with progress(f"translating {program.name}"):

@@ -48,8 +48,8 @@ def draw(options: argparse.Namespace) -> int:
     parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
 
     from pipesim.formats.documents import document
+    from pipesim.process.files import write_whole
     from pipesim.report.text.words import printable
-    from pipesim.trace.whole import write_whole
 
     with progress(f"writing {path}"):
         write_whole(path, parts, force=options.force)

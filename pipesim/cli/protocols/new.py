@@ -42,8 +42,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
     from pipesim.formats.documents import document
+    from pipesim.process.files import write_whole
     from pipesim.report.text.words import inert_text
-    from pipesim.trace.whole import write_whole
 
     if options.ptx is not None:
         return _launch_file(options)
@@ -67,9 +67,9 @@ def _launch_file(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document
     from pipesim.launches.files.embedded_ptx import chosen_kernel
     from pipesim.launches.files.gather import FileNames
+    from pipesim.process.files import write_whole
     from pipesim.ptx.kernel import launch_template
     from pipesim.report.text.words import inert_text
-    from pipesim.trace.whole import write_whole
 
     ptx, entry = options.ptx, options.entry
     found = None

@@ -55,12 +55,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.conform.steady import without_estimates
     from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
+    from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.run import run_lines
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
     from pipesim.trace.activity import cut
     from pipesim.trace.files import write_trace
-    from pipesim.trace.whole import write_whole
 
     profile = load_profile(options.profile or "h100")
     program = build_target(options, options.protocol, timed=True)[1]
@@ -90,8 +90,8 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.answers.check import program_of_schedule, replay_report
     from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
+    from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.run import walk_lines
-    from pipesim.trace.whole import write_whole
 
     target, program = build_target(options, options.protocol)
     if options.save_program is not None:

@@ -43,9 +43,9 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.every_cta.kinds import anatomies
     from pipesim.formats.documents import anatomy_document
+    from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.show import show_lines
     from pipesim.report.pictures.svg import show_svg
-    from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
         target = target_of(options, options.protocol)

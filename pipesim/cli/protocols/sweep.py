@@ -143,7 +143,7 @@ def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
 
 def _write(options: argparse.Namespace, path: Path, data: bytes) -> None:
     """Write an output; one that the same command has left, which was interrupted after it, is there already."""
-    from pipesim.trace.whole import write_whole
+    from pipesim.process.files import write_whole
 
     is_there = options.results is not None and path.is_file() and path.stat().st_size == len(data)
     if not (is_there and path.read_bytes() == data):

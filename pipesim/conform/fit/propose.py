@@ -15,7 +15,7 @@ from pipesim.conform.fit.problem import COARSE, FitProblem
 from pipesim.conform.fit.values import Proposal
 from pipesim.conform.steady import read
 from pipesim.model.program import Program
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.steady import waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.arrays import np

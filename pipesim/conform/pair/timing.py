@@ -12,7 +12,7 @@ from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, rec
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, milli, noise_millicycles, run_lengths, run_noise
 from pipesim.model.ending import Ending
-from pipesim.model.waits import steady_window
+from pipesim.model.steady import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_words
 from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta

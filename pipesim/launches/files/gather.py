@@ -24,11 +24,11 @@ from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, desc
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords, StepRecord
+from pipesim.process.files import require_free, write_whole
 from pipesim.process.program import without_secrets
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 from pipesim.ptx.names.paths import kernel_name
-from pipesim.trace.whole import require_free, write_whole
 from pipesim.version import version
 
 INDEX = "launches.json"

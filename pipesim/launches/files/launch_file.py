@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipesim.errors import PipesimError, PtxError
 from pipesim.launches.records.record import LaunchRecord, SeenMap, SeenParameter, SeenPointer
+from pipesim.process.files import require_free, write_whole
 from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import LaunchNeed, Need, slice_of
@@ -32,7 +33,6 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.declarations import Function, Module, Param
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.read import read_module
-from pipesim.trace.whole import require_free, write_whole
 
 _MAP_ALIGN = 64  #: of a tensor map, in bytes (CUDA driver API, CUtensorMap)
 _MOST_ALIGN = 1 << 12  #: of a pointer, as records give it

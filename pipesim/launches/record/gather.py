@@ -32,6 +32,7 @@ from pipesim.launches.record.preparation import (
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import InstrumentedRecord, LaunchRecord, RecordedRecord, SpoolRecords
 from pipesim.model.ending import Ending
+from pipesim.process.files import require_free, write_whole
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.program import without_secrets
 from pipesim.process.watch import current
@@ -43,7 +44,6 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.protocols.verify import compare_lines
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Device, Trace
-from pipesim.trace.whole import require_free, write_whole
 
 WIDTH = 100  #: cells of a comparison
 

@@ -17,8 +17,8 @@ from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.steady import common_trips, steady_window
 from pipesim.model.tables import meeting_name
-from pipesim.model.waits import common_trips, steady_window
 from pipesim.timed.bounds.earliest import Earliest, Event, EventPart
 from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.profile import Profile

@@ -13,7 +13,7 @@ from hwkernels.capture.request import CaptureRequest
 from hwkernels.capture.source_subject import SourceSubject
 from hwkernels.source_recorder.table import read_table
 from pipesim.errors import CompileError, UsageError
-from pipesim.model.waits import marked_iterations
+from pipesim.model.steady import marked_iterations
 from pipesim.targets import find
 from pipesim.trace.schema import ON_WORDS, OPTIONAL, EventKind
 from pipesim.trace.sites import optional_sites, site_table

@@ -17,7 +17,7 @@ from pipesim.conform.result import Conformance, TraceVerdict
 from pipesim.conform.timing import median_period
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.model.waits import marked_iterations
+from pipesim.model.steady import marked_iterations
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace

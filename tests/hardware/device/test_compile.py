@@ -14,7 +14,7 @@ from hwkernels.device import compile as compiling
 from hwkernels.device.compile import _only_kernel, compile_cubin
 from hwkernels.device.sources import PACKAGE, source_file
 from pipesim.errors import CompileError, MissingExtraError, UsageError
-from pipesim.process.temporary import cache_folder
+from pipesim.process.files import cache_folder
 from tests.support.lanes import long_but, slow_but
 
 SOURCE = source_file("producer_consumer.cu")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import OutputExistsError, UsageError
-from pipesim.trace.whole import write_whole
+from pipesim.process.files import write_whole
 from tests.support.paths import ROOT
 
 

@@ -21,7 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emulate.global_memory.global_memory import ANY_TILE
-from pipesim.ptx.emulate.register_snapshots import (
+from pipesim.ptx.emulate.laps.register_snapshots import (
     KnownBytes,
     RegisterSnapshot,
     RegisterSnapshots,

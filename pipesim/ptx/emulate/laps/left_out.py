@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emit.record import RepeatedPart, StreamMark
-from pipesim.ptx.emulate.lengthened import LEFT, Change, added_twice, is_next, stands_of, with_laps
-from pipesim.ptx.emulate.register_snapshots import (
+from pipesim.ptx.emulate.laps.lengthened import LEFT, Change, added_twice, is_next, stands_of, with_laps
+from pipesim.ptx.emulate.laps.register_snapshots import (
     KnownBytes,
     RegisterSnapshot,
     RegisterSnapshots,
