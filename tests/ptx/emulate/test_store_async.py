@@ -92,6 +92,26 @@ def test_bytes_that_are_read_before_the_wait_or_not_expected_are_findings() -> N
     assert outcome(exchanged(STORE, 4, expected=64))[0] == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("stored", "more", "found"),
+    [
+        ("%r10", "", ("proved", set())),  # what the other CTA waits for
+        ("%r11", "", ("refuted", {Ending.DEADLOCK})),
+        ("%r30", "", ("unknown", set())),  # of a load: it is not known which way its receiver goes
+        ("%r10", READ, ("refuted", {FaultKind.RACE})),
+    ],
+)
+def test_what_is_stored_decides_what_its_receiver_does(
+    stored: str, more: str, found: tuple[str, set[FaultKind | Ending]]
+) -> None:
+    """As a scheduler hands tiles to the CTAs of its cluster."""
+    never = "never: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;\n @!%p9 bra never;\n as_told:"
+    last = f"{READ}\n setp.eq.u32 %p2, %r30, %r11;\n @%p2 bra as_told;\n {never}"
+    first = "ld.global.u32 %r30, [%rd1];\n @!%p1 st.shared.u32 [%r13], 9;"
+    program = exchanged(STORE.replace("%r2", stored) + more, 4, first=first, last=last)
+    assert outcome(program) == found
+
+
 def test_they_are_stores_of_threads_and_no_bulk_copies() -> None:
     """What a thread has stored there before needs no proxy fence; a bulk copy that reads them later does."""
     first = " @!%p0 st.shared.u32 [tile], 1;"

@@ -17,6 +17,7 @@ from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.boxless import LandedCopy, map_key
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.loads import store_value
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
@@ -400,19 +401,27 @@ def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     operations of the asynchronous proxy (PTX ISA, "st.async", "red.async", "Async proxy").
     """
     each = step.instruction
-    values = step.get(1, warp)
-    size = bytes_of(each.modifiers[-1]) * (len(values) if isinstance(values, list) else 1)
+    values, part = step.get(1, warp), bytes_of(each.modifiers[-1])
+    values = values if isinstance(values, list) else [values]
+    size = part * len(values)
     found: dict[tuple[Place, int], list[int]] = {}
+    stored: list[tuple[int, int]] = []
     for lane in lanes_in(warp.mask):
         to, counted = (one_of_lane(step.get(i, warp), lane, what) for i, what in _STORED)
         cta, offset = shared_place(to, cluster.ctas)
         check_alignment(cluster, each.position, offset, size, "a store")
         found.setdefault((barrier_place(cluster, each.position, counted), cta), []).append(offset)
+        stored.append((to, lane))
     for (bar, cta), offsets in found.items():
         together = merge_ranges([(first, first + size) for first in offsets])
         apart = sum(end - first for first, end in together) == size * len(offsets)
         for first, end in together if apart else [(first, first + size) for first in offsets]:
             _put(cluster, warp, step, (cta, first), bar, end - first)
+        if not apart or each.opcode == "red":
+            stored.clear()
+    for at, lane in stored:
+        for i, value in enumerate(values):
+            store_value(cluster, warp, "shared", at + i * part, part, of_lane(value, lane))
 
 
 _STORED = ((0, "the address of a store"), (2, "the mbarrier of a store"))

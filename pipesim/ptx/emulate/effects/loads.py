@@ -205,7 +205,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if isinstance(address, int):
         for i, value in enumerate(values):
-            _store_value(cluster, warp, space, address + i * size, size, value)
+            store_value(cluster, warp, space, address + i * size, size, value)
         return
     if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
         return
@@ -217,7 +217,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             place = int.__int__(at)  # in this CTA: expressions that differ may lead to one place
             if space != "local" and not same(left.setdefault(place, seen), seen):
                 seen = left[place] = unknown("what several lanes store to one place", each.line)
-            _store_value(cluster, warp, space, at, size, seen, lane)
+            store_value(cluster, warp, space, at, size, seen, lane)
 
 
 def _stored(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, space: str) -> Value:
@@ -238,9 +238,10 @@ def _forgets_nothing(
     return _nothing_known(cluster, warp, address, size)
 
 
-def _store_value(
+def store_value(
     cluster: Cluster, warp: EmulatedWarp, space: str, address: int, size: int, value: Value, lane: int = -1
 ) -> None:
+    """What is in these bytes from now on; not known if the store is perhaps not executed."""
     given = value
     if warp.maybe or warp.has_two_ways:
         value = unknown("what may or may not have been stored", 0)
