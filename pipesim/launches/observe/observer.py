@@ -33,6 +33,7 @@ from pipesim.launches.observe.parameters import (
     pointers_wanted,
     raw_parameters,
     unread_bytes,
+    unwritten_halves,
 )
 from pipesim.launches.observe.spool import Spool
 
@@ -295,13 +296,13 @@ class LaunchObserver:
     def _described(self, attempt: Attempt, symbol: bytes | None) -> DescribedCall:
         with self._try_lock():
             name = symbol.decode(errors="replace") if symbol else ""
-            known = self._known.get(attempt.function) or self._learn(attempt.function, name)
+            known = self._known.get(attempt.function) or self._learn(attempt, name)
             raw = known.raw_parameters(attempt)
             given = None if raw is None else examine_parameters(raw, self._driver, self._members_of)
             return DescribedCall(self._describe(attempt, known, given), known.code)
 
     def _first_sight(self, attempt: Attempt, name: str) -> None:
-        known = self._known.get(attempt.function) or self._learn(attempt.function, name)
+        known = self._known.get(attempt.function) or self._learn(attempt, name)
         tally, code = known.tally, known.code
         tally.launches += 1
         if code is None or not self._has_code(known):
@@ -357,8 +358,9 @@ class LaunchObserver:
         else:
             self._order({"act": "synchronize", "event": "", "stream": first if calls.HOST[number] else ""})
 
-    def _learn(self, function: int, symbol: str) -> KnownFunction:
+    def _learn(self, attempt: Attempt, symbol: str) -> KnownFunction:
         """What there is to know about a function that is launched for the first time."""
+        function = attempt.function
         name = symbol or self._driver.name(function)
         owner = self._driver.owner(function)
         image = self._images.key_of(owner)
@@ -370,6 +372,9 @@ class LaunchObserver:
         else:
             del self._tallies[name, image]
         unread = unread_bytes(code.text, name, layout) if code is not None and code.text and layout else ()
+        if code is not None and layout is not None:
+            raw = raw_parameters(layout, attempt.parameters, attempt.extra) or ()
+            unread += unwritten_halves(raw, self._members_of)
         made = KnownFunction(tally, layout, code, unread)
         self._known[function] = made
         if self.alike is not None and layout is not None and unread:

@@ -109,6 +109,18 @@ def _examine_parameter(data: bytes, driver: CudaDriver, members_of: MembersOf) -
     return RawParameter(data, tuple(pointers), tuple(found))
 
 
+def unwritten_halves(raw: tuple[bytes, ...], members_of: MembersOf) -> tuple[tuple[int, int], ...]:
+    """(parameter, byte in it) of the second half of maps that the CuTe DSL wrote: what was on its stack."""
+    from pipesim.ptx.launch.encoded_map import READ_BYTES, decoded_map
+
+    return tuple(
+        (number, at)
+        for number, data in enumerate(raw)
+        if len(data) == _MAP_BYTES and members_of(data) is None and decoded_map(data) is not None
+        for at in range(READ_BYTES, _MAP_BYTES)
+    )
+
+
 _WHOLE = (2, 4, 8)  #: bytes of a parameter other than a structure; an empty one has 1
 _HEAD = rb"\.entry\s+%s\s*\((.*?)\)"
 _PARAMETER = re.compile(rb"\.param\b[^,]*?([\w$%]+)\s*(?:\[\s*\d*\s*\])?\s*(?:,|$)")

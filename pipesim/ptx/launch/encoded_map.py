@@ -1,9 +1,9 @@
 """A tensor map out of its 128 bytes, for launches whose maps were not seen being encoded.
 
-The CuTe DSL's host code writes the bytes itself, and a capture may begin after the maps were made. The format is not
-documented. It was measured: 4,001 maps that ``cuTensorMapEncodeTiled`` and ``Im2col`` of driver 580.159 made on compute
-capability 9.0 of random arguments agree with it, and so do the maps of FlashAttention 4 for 9.0 and 10.0. What it
-leaves open (elements of 4 and 6 bits, atoms of a swizzle) is not decoded. Words are of 32 bits, the lowest bit first:
+The CuTe DSL's host code writes the first 64 bytes itself, and a capture may begin after the maps were made. The format
+is not documented. It was measured: 4,001 maps that ``cuTensorMapEncodeTiled`` and ``Im2col`` of driver 580.159 made on
+compute capability 9.0 of random arguments agree with it, and so do the maps of FlashAttention 4 for 9.0 and 10.0. What
+it leaves open (elements of 4 and 6 bits, atoms of a swizzle) is not decoded. Of words of 32 bits, the lowest bit first:
 
 =========  ============================================================================================
 words 0-1  the address
@@ -23,6 +23,7 @@ from pipesim.ptx.launch.values import TensorMap
 
 MAP_BYTES = 128
 _WORDS = struct.Struct("<16I")
+READ_BYTES = _WORDS.size  #: those after them in a map of the CuTe DSL are what was on the stack of its host code
 #: By the number of PTX's ``tensormap.replace.elemtype``, and whether values are rounded to tf32.
 _ELEMENTS = {
     **dict(enumerate(("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))),

@@ -52,6 +52,13 @@ for n, box in ((0, 16), (0, 16), (1, 8), (0, 16)):
     f, places = ctypes.c_void_p(), (ctypes.c_void_p * 1)(ctypes.addressof(tile[n]))
     assert cuda.cuModuleGetFunction(ctypes.byref(f), module, b"ctiles__128") == 0
     assert cuda.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, None, places, None) == 0
+for n in range(6):  # as the CuTe DSL writes maps: 64 bytes, and what was on its stack; n 5 has another box
+    f, words = ctypes.c_void_p(), [memory.value + 512 * n, 0x2000046532, 0x400000000010, 0, 0x1ff0000007f, 1]
+    words += [(63 if n < 5 else 31) << 56, 0x7f, *[memory.value + n] * 8]
+    for at, word in enumerate(words): tile[1].words[at] = word
+    assert cuda.cuModuleGetFunction(ctypes.byref(f), module, b"cmade__128") == 0
+    places = (ctypes.c_void_p * 1)(ctypes.addressof(tile[1]))
+    assert cuda.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, None, places, None) == 0
 made.stop()
 launch("copy__8_4")
 print(len(asked), ctypes.c_int.from_address(memory.value).value)
@@ -98,7 +105,8 @@ def test_counts_and_kinds_are_those_without_the_library(tmp_path: Path) -> None:
 
     (asked, ran), launches, counts = records("")
     assert [(each["launches"], each["distinct"]) for each in counts if each["kernel"] == "cpad__12"] == [(6, 2)]
+    assert [(each["launches"], each["distinct"]) for each in counts if each["kernel"] == "cmade__128"] == [(6, 2)]
     (asked_less, ran_too), same_launches, same_counts = records(str(injection_library()))
-    assert (int(asked), ran, counts[0]["launches"]) == (27, ran_too, 12)
+    assert (int(asked), ran, counts[0]["launches"]) == (33, ran_too, 12)
     assert int(asked_less) == len(launches) + 1  # one of each kind, and one of the kernel that is not wanted
     assert (same_launches, same_counts) == (launches, counts)

@@ -17,7 +17,7 @@ static int (*python)(uint32_t number, const void *data);
 static Alike *alike; /* a slot of two zeros is free */
 static size_t alike_count;
 static uint64_t counters[MOST_COUNTERS];
-static __thread bool asked_at_its_end;
+static __thread bool asked_at_its_end, leaves_out; /* the latter: bytes are left out since */
 
 static Alike *slot_of(Digest key) {
   size_t i = key.a & (2 * MOST_ALIKE - 1);
@@ -45,9 +45,9 @@ static void forget_alike(void) { /* a handle may be given again */
   alike_count = 0;
   pthread_mutex_unlock(&lock);
 }
-/* Whether a launch is like one before, which then is counted. KEYS: its function, its bytes, and those without addresses;
+/* The counter of a launch like one before, NO_COUNTER for a new kind. KEYS: its function, its bytes, and those without addresses;
    the latter two are zeros where its parameters are not known. */
-static bool is_counted(const Attempt *attempt, Digest keys[3]) { /* under the lock */
+static int counter_for(const Attempt *attempt, Digest keys[3]) { /* under the lock */
   static char data[MOST_SPACE];
   static Pointed pointers[MOST_POINTERS];
   keys[0] = keys[1] = NOTHING_YET;
@@ -80,8 +80,7 @@ static bool is_counted(const Attempt *attempt, Digest keys[3]) { /* under the lo
       if ((counter = counter_of(keys[2])) != NO_COUNTER) remember(keys[1], counter);
     }
   }
-  if (counter != NO_COUNTER) counters[counter]++;
-  return counter != NO_COUNTER;
+  return counter;
 }
 static void learn_answer(int answer, const Digest keys[3]) {
   int counter = (answer & (AT_ITS_END - 1)) - 1;

@@ -296,6 +296,7 @@ static void subscribe(void) {
 /* CUPTI calls this in a process that observes itself. */
 __attribute__((visibility("default"))) void pipesim_called(void *unused, int domain, uint32_t number, const void *data) {
   const CallbackData *call = data;
+  Attempt attempt = {0};
   Digest keys[3] = {{0}};
   int kept_errno = errno;
   (void)unused;
@@ -305,9 +306,11 @@ __attribute__((visibility("default"))) void pipesim_called(void *unused, int dom
   if (!is_launch(number)) graph_called(number, call, failed);
   if (is_launch(number) && call->site) asked_at_its_end = false;
   else if (is_launch(number)) {
-    Attempt attempt = attempt_of(number, call);
+    attempt = attempt_of(number, call);
     if (acquire()) {
-      counted = is_counted(&attempt, keys);
+      int counter = counter_for(&attempt, keys);
+      counted = counter != NO_COUNTER;
+      if (counted) counters[counter]++;
       pthread_mutex_unlock(&lock);
     }
   } else if (is_of_a_map(number) && !failed && acquire()) {
@@ -316,8 +319,15 @@ __attribute__((visibility("default"))) void pipesim_called(void *unused, int dom
     pthread_mutex_unlock(&lock);
   } else if (!call->site && makes_handles_free(number)) forget_alike();
   if (!counted && !is_of_a_map(number)) {
+    leaves_out = false;
     int answer = python(number, data);
-    if (is_launch(number) && !call->site) learn_answer(answer, keys);
+    if (is_launch(number) && !call->site) {
+      if (leaves_out && acquire()) {
+        counter_for(&attempt, keys);
+        pthread_mutex_unlock(&lock);
+      }
+      learn_answer(answer, keys);
+    }
   }
   inside = false;
   errno = kept_errno;
@@ -353,6 +363,7 @@ __attribute__((visibility("default"))) void pipesim_leave_out(void *function, co
   if (unread) {
     known->unread = unread;
     known->unread_count = count;
+    leaves_out = true;
   }
   pthread_mutex_unlock(&lock);
 }
