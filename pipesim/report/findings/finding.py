@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -18,6 +19,7 @@ from pipesim.report.text.words import count, listed, number, ordinal, place
 MOST_BLOCKED = 8
 MOST_SUPPLIERS = 4
 MOST_FAULTS = 8
+MOST_NOTES = 3  #: of one kind
 DEFAULT_WIDTH = 80
 _SAME = re.compile(r"(\S+) == \1")  # what is written otherwise in the source, with the value of a constant
 
@@ -121,10 +123,15 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
 
 
 def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -> list[str]:
-    """What another schedule would show, one field each, and where to read on."""
-    said = [a.claim + (f" ({place(a.line)})" if a.line else "") for a in advisories]
-    lines = [line for note in said for line in field("note", [note], width)]
-    kinds = dict.fromkeys(advisory.kind for advisory in advisories if advisory.kind)
+    """What another schedule would show, one field each, a few of each kind, and where to read on."""
+    lines, kinds = list[str](), Counter[str]()
+    for each in advisories:
+        kinds[each.kind] += 1
+        if not each.kind or kinds[each.kind] <= MOST_NOTES:
+            lines += field("note", [each.claim + (f" ({place(each.line)})" if each.line else "")], width)
+    more = {kind: n - MOST_NOTES for kind, n in kinds.items() if kind and n > MOST_NOTES}
+    lines += [line for kind, n in more.items() for line in field("note", [f"and {n} more: {kind}"], width)]
+    kinds.pop("", None)
     return [*lines, *field("see", [f"pipesim explain {kind}" for kind in kinds], width)] if kinds else lines
 
 
