@@ -11,7 +11,6 @@ from pipesim.errors import PtxError
 from pipesim.ptx.emulate.wait_loops import WaitLoops
 from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
-from pipesim.ptx.flow.loop_ends import exits_of
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import ARITHMETIC, is_try, makes_others_wait, may_touch_shared, synchronises
 from pipesim.ptx.flow.slice import is_word
@@ -99,8 +98,7 @@ class Regions:
     @cached_property
     def _endless(self) -> frozenset[int]:
         """Where loops begin that no branch leaves."""
-        graph = self.graph
-        return frozenset(graph.blocks[each.header].first for each in graph.loops if not exits_of(graph, each))
+        return frozenset(self.graph.blocks[block].first for each in self.graph.endless for block in each)
 
     def step(self, position: int) -> None:
         """Look at one more instruction. PtxError if that was too many: they grow with the square of the branches."""

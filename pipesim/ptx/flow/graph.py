@@ -7,7 +7,7 @@ post-dominators: the lanes that do not trap meet where they would meet without i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,7 +53,7 @@ def _common(one: int, other: int, dominator: Sequence[int | None], number: dict[
     return one
 
 
-def _postorder(root: int, successors: Sequence[Sequence[int]]) -> list[int]:
+def _postorder(root: int, successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
     """The nodes that the root reaches, each after those that are reached only through it."""
     order: list[int] = []
     seen = {root}
@@ -145,6 +145,40 @@ class Graph:
                 if after != self.exit and self.dominates(after, number):
                     backs.setdefault(after, []).append(number)
         return tuple(Loop(header, self._loop(header, backs[header]), tuple(backs[header])) for header in sorted(backs))
+
+    @cached_property
+    def endless(self) -> tuple[frozenset[int], ...]:
+        """The blocks through which loops are entered that no branch leaves, loop by loop."""
+        closed = (
+            each
+            for each in self.components(self.reachable)
+            if all(each.issuperset(self.blocks[block].successors) for block in each)
+        )
+        return tuple(map(self.entries, closed))
+
+    def components(self, among: frozenset[int]) -> list[frozenset[int]]:
+        """The largest sets of these blocks in which each leads to each: loops, with one entry or several."""
+        after = {block: [each for each in self.blocks[block].successors if each in among] for block in among}
+        order, seen, found = _postorder(self.exit, after | {self.exit: sorted(among)}), set[int](), []
+        for first in order[-2::-1]:
+            mine, waiting = set[int](), [first]
+            while waiting:
+                block = waiting.pop()
+                if block not in seen:
+                    seen.add(block)
+                    mine.add(block)
+                    waiting += [each for each in self.blocks[block].predecessors if each in among]
+            if len(mine) > 1 or (mine and first in after[first]):
+                found.append(frozenset(mine))
+        return found
+
+    def entries(self, loop: frozenset[int]) -> frozenset[int]:
+        """The blocks of a loop to which others lead, or which the function begins with."""
+        return frozenset(
+            block
+            for block in loop
+            if block == 0 or not loop.issuperset(self.reachable.intersection(self.blocks[block].predecessors))
+        )
 
     def dominates(self, one: int, other: int) -> bool:
         """Whether every way from the first block to ``other`` passes ``one``."""

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special, Vector
@@ -20,22 +21,36 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "lo": "hi", "ls": "
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "lo": "hs", "ls": "hi", "hi": "ls", "hs": "lo"}
 
 
-def exits_of(graph: Graph, loop: Loop) -> list[int]:
-    """The branches that leave a loop."""
-    blocks = (graph.blocks[b] for b in sorted(loop.blocks))
-    return [block.end - 1 for block in blocks if not loop.blocks.issuperset(block.successors)]
-
-
 def uncounted_loops(function: Function, graph: Graph, uses: Uses, followed: Collection[int]) -> tuple[int, ...]:
-    """The first position of each loop of which no branch that leaves it is ``followed``, and that does not count."""
-    found = []
-    for loop in graph.loops:
-        exits = exits_of(graph, loop)
-        if exits and not any(at in followed for at in exits):
-            counting = _CountingLoop(function, graph, uses, loop)
-            if not any(map(counting.is_counted, exits)):
-                found.append(graph.blocks[loop.header].first)
-    return tuple(found)
+    """The first position of each loop of which no branch that leaves it is ``followed``, and that does not count.
+
+    Any set of blocks in which a lane may go around is one, with as many entries as it has, also as a part of another
+    one: without the blocks from which a followed branch leaves that, those of its synchronisation, or its entries.
+    """
+    found: set[int] = set()
+    waiting = [graph.reachable]
+    while waiting:
+        for blocks in graph.components(waiting.pop()):
+            exits = [
+                graph.blocks[b].end - 1 for b in sorted(blocks) if not blocks.issuperset(graph.blocks[b].successors)
+            ]
+            entries = graph.entries(blocks)
+            if exits:
+                cut = [graph.block_of[at] for at in exits if at in followed]
+                if not cut and not _counts(function, graph, uses, blocks, exits):
+                    found.add(graph.blocks[min(entries)].first)
+            else:
+                kept = (each for each in function.body if each.position in followed)
+                cut = [graph.block_of[each.position] for each in kept if synchronises(each)]
+            waiting.append(blocks.difference(cut if blocks.intersection(cut) else entries))
+    return tuple(sorted(found))
+
+
+def _counts(function: Function, graph: Graph, uses: Uses, blocks: frozenset[int], exits: list[int]) -> bool:
+    """Whether a loop has one entry and counts to a bound."""
+    header, *others = graph.entries(blocks)
+    backs = tuple(sorted(blocks.intersection(graph.blocks[header].predecessors)))
+    return not others and any(map(_CountingLoop(function, graph, uses, Loop(header, blocks, backs)).is_counted, exits))
 
 
 class _Step(NamedTuple):
@@ -58,7 +73,7 @@ class _CountingLoop:
 
     def __init__(self, function: Function, graph: Graph, uses: Uses, loop: Loop) -> None:
         self._function, self._graph, self._loop = function, graph, loop
-        self._inner = [each.blocks for each in graph.loops if each.blocks < loop.blocks]
+        self._inner = graph.components(loop.blocks - {loop.header})
         self._inside: dict[str, list[Instruction]] = {}
         self._outside: dict[str, list[Instruction]] = {}
         for each in function.body:

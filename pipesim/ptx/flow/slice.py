@@ -17,7 +17,6 @@ from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.divergence import divergent_registers, masks_of_all_lanes, names_all_lanes, needs_others
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
-from pipesim.ptx.flow.loop_ends import exits_of
 from pipesim.ptx.flow.opcodes import (
     EXCHANGES,
     LIBRARY,
@@ -259,10 +258,9 @@ class _Slicer:
 
     def keep_endless_loops(self) -> None:
         """Loops that no branch leaves, and what decides whether a warp reaches one, where it stays."""
-        for loop in self.graph.loops:
-            if not exits_of(self.graph, loop):
-                self.kept.add(self.graph.blocks[loop.header].first)
-                self._decide(loop.header)
+        for block in sorted(frozenset[int]().union(*self.graph.endless)):
+            self.kept.add(self.graph.blocks[block].first)
+            self._decide(block)
 
     def _is_answer(self, register: str) -> bool:
         """Whether a register holds what tries have answered, and numbers besides."""

@@ -53,3 +53,37 @@ def test_a_warp_that_comes_to_a_loop_without_end_is_followed_no_further(compared
     program = program_of(body, params=".param .u32 n", values=[word(None)])
     assert (check(program).verdict is Verdict.PROVED) is whole
     assert bool(program.coverage.stopped) is not whole
+
+
+MIDDLE = " setp.eq.u32 %p2, %r20, 0;\n @%p2 bra mid;\n"
+COUNT = " add.s32 %r9, %r9, 1;\n setp.eq.s32 %p2, %r20, 9;\n"
+PARTS = {
+    "two entries": (f"{MIDDLE}lap:\n add.s32 %r9, %r9, 0;\nmid:\n setp.ne.s32 %p1, %r9, 7;\n{BACK}", [30]),
+    "followed": (
+        f"{MIDDLE}lap:\n add.s32 %r9, %r9, 0;\nmid:\n setp.ne.s32 %p1, %r1, %r1;\n bar.sync 1, 32;\n{BACK}",
+        [],
+    ),
+    "two lines of a loop": (
+        f"lap:\n setp.eq.s32 %p2, %r20, 7;\n @%p2 bra lap;\n bar.sync 0;\n setp.ne.s32 %p1, %r1, %r1;\n{BACK}",
+        [28],
+    ),
+    "a counter in it": (
+        f"lap:\n{MIDDLE}in:\n mov.u32 %r8, 1;\nmid:\n{COUNT} @%p2 bra in;\n setp.ne.s32 %p1, %r9, %r20;\n{BACK}",
+        [28, 31],
+    ),
+}
+
+
+@pytest.mark.parametrize(("loop", "lines"), PARTS.values(), ids=PARTS)
+def test_lanes_may_stay_in_any_part_of_the_code_that_leads_to_itself(loop: str, lines: list[int]) -> None:
+    program = program_of(f"{BEFORE}{REST}{loop}", params=".param .u32 n", values=[word(None)])
+    assert check(program).verdict is Verdict.PROVED
+    assert [each.what for each in program.coverage.assumed] == [f"the loop at small.ptx:{n} ends" for n in lines]
+
+
+def test_a_loop_without_end_that_has_two_entries_is_not_passed_over() -> None:
+    past = " setp.eq.s32 %p1, %r20, 7;\n @%p1 bra past;\n"
+    body = (
+        f"{BEFORE}{past}{MIDDLE}lap:\n nanosleep.u32 20;\nmid:\n add.s32 %r9, %r9, 0;\n bra lap;\npast:\n bar.sync 0;\n"
+    )
+    assert check(program_of(body, params=".param .u32 n", values=[word(None)])).verdict is Verdict.UNKNOWN
