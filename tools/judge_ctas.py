@@ -44,7 +44,7 @@ from pipesim.targets import find
 from tests.support.elsewhere_mutants import arrives, in_another_cta
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
 from tests.support.random_meetings import MEETING, judged_meeting
-from tests.support.random_words import judged, judged_inside, judged_talk, judged_warps, judged_whole
+from tests.support.random_words import judged, judged_inside, judged_talk, judged_warps, judged_weak, judged_whole
 from tests.support.tile_kernels import random_kernel_of_tiles
 
 _MOST = 64
@@ -200,7 +200,7 @@ def main() -> int:
         return 1 if noticed["MISSED"] else 0
     if options.words:
         seeds = range(options.first_seed, options.first_seed + options.words)
-        judges = judged, judged_inside, judged_whole, judged_talk, judged_warps, judged_meeting
+        judges = judged, judged_inside, judged_whole, judged_talk, judged_weak, judged_warps, judged_meeting
         talk = Counter(each(seed) for seed in seeds for each in judges)
         print("\n".join(f"{number} {what}" for what, number in talk.most_common()))
         return 0 if talk.keys() <= {"decided", "not decided", *MEETING} else 1

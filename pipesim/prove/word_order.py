@@ -10,21 +10,23 @@ there the schedule is one of the program.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.model.machine import State, Step
+from pipesim.model.machine import State, Step, initial_state
+from pipesim.model.moves import Kind, canonical, make
 from pipesim.model.program import Program
 from pipesim.model.words import GlobalWord, WeakLoad, WordAct, WordsOfRun, WordWait, WordWrite
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import check as prove
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.refutation import Why
+from pipesim.prove.refutation import Refutation, Why
 from pipesim.prove.word_circles import MISSED, may_miss_each_other
 
 NO_ORDER = "what is seen of words goes together in no order of all accesses, of which memory has some"
@@ -326,5 +328,39 @@ def is_decided(program: Program, found: WordsOfRun, *, hangs: bool) -> bool:
         return True
     shown = prove(program)
     deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
-    real = true.sound or all(each.usual or hung for each, hung in zip(shown.refutations, deadlocks, strict=True))
+    real = true.sound or all(
+        each.usual or hung or _is_of_kernel(program, found.words, each)
+        for each, hung in zip(shown.refutations, deadlocks, strict=True)
+    )
     return shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and real
+
+
+def _is_of_kernel(program: Program, words: Sequence[GlobalWord], refuted: Refutation) -> bool:
+    """Whether the moves that lead to a fault are an execution of the kernel, in which memory has one order.
+
+    Who waits for a word sees a value that ends the wait; whose next operations a value decides sees that of the run.
+    """
+    waits = [
+        at for word in words for at in {(each.agent, each.position) for each in word.waits if each.passes is not None}
+    ]
+    several = len({*waits}) < len(waits) or any(word.unset for word in words)
+    if refuted.fault is None or refuted.fault.kind in MEMORY_ORDER or several:
+        return False
+    acts = {(each.agent, each.last): (n, each) for n, word in enumerate(words) for each in word.acts}
+    values, state = [word.first for word in words], canonical(initial_state(program))
+    for move in refuted.schedule:
+        who, pc = (move.who, state.pcs[move.who]) if move.kind is Kind.STEP else (-1, -1)
+        state = make(program, state, move).state
+        if (who, pc) not in acts or state.pcs[who] == pc:
+            continue
+        n, each = acts[who, pc]
+        word, now, full = words[n], values[n], (1 << 8 * words[n].size) - 1
+        if isinstance(each, WordWait):
+            as_seen = now == [word.first, *(write.after for write in word.writes)][each.writes]
+            if not (as_seen if each.passes is None or each.asks else each.passes(now)):
+                return False
+        elif (each.observed or each.act is WordAct.CHANGE) and now != each.after - each.added & full:
+            return False
+        else:
+            values[n] = now + each.added & full if each.act is WordAct.ADD else each.after
+    return True

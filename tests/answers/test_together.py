@@ -6,11 +6,13 @@ The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import product
 
 import pytest
 
+from hwkernels.device.compile import compile_ptx
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.model.coverage import LENIENT, ON_GLOBAL, Assumption, NotJudgedKind, Strictness
@@ -25,7 +27,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target, find, target_of
 from tests.support.paths import ROOT
-from tests.support.random_words import Step, described, judged, judged_talk
+from tests.support.random_words import Step, described, judged, judged_talk, judged_weak
 
 FOLDER = ROOT / "tests" / "ptx" / "flags"
 SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
@@ -158,6 +160,35 @@ def test_wrong_kernels_are_refuted_at_the_line_that_is_wrong(name: str) -> None:
     assert any(words in line for _, line in found), found
 
 
+#: Of the kernels of ``reports.cu`` how many CTAs are followed, and the kinds of what is wrong with the wrong one.
+REPORTS: dict[str, tuple[int, set[FaultKind]]] = {
+    "last_resets": (3, {RACE, WEAK}),  # the first one takes the count back
+    "plain_reset": (2, {RACE, WEAK}),  # after it has let the others go on
+    "early_reset": (3, {RACE}),
+    "initialised": (3, {RACE}),
+    "plain_flag": (4, {RACE, WEAK}),
+    "scan": (4, {RACE, WEAK}),  # the sum beside the word of the flag
+    "scheduler": (3, {RACE}),  # the next tile comes while a warp has yet to load this one
+    "chain": (4, {RACE}),  # a flag before the tile is stored
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (n == 3)) for each, (n, _) in REPORTS.items()]
+)
+def test_kernels_of_the_kinds_that_are_reported_are_refuted_where_they_are_wrong(name: str) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    source, (ctas, kinds) = FOLDER / "reports.cu", REPORTS[name]
+    right, wrong = (check(read(name, compile_ptx(source, {"WRONG": n}), ctas), {}, quick=True) for n in (0, 1))
+    assert right.verdict is Verdict.PROVED
+    assert right.scope.together == ((ctas,) if name != "scheduler" else ())  # what is handed out is that of one CTA
+    assert {each.finding.kind for each in wrong.refutations} == kinds
+    lines = source.read_text().splitlines()
+    mine = next(n for n, line in enumerate(lines) if f" {name}(" in line)
+    marked = next(n for n in range(mine, len(lines)) if "// wrong" in lines[n]) + 1
+    assert f"reports.cu:{marked}" in str([each.finding for each in wrong.refutations])
+
+
 @pytest.mark.slow
 def test_a_refutation_says_how_it_is_seen_again() -> None:
     found = check(target("counter_barrier_1"), {}, quick=True)
@@ -172,7 +203,6 @@ def test_a_refutation_says_how_it_is_seen_again() -> None:
     ("name", "old", "new", "why"),
     [
         ("counter_barrier_0", "mov.u32 \t%r1, %nctaid.x", "mov.u32 \t%r1, 300", "more CTAs than are followed together"),
-        ("fix_up_0", "st.release.gpu.global.u32", "st.global.u32", "a store to such a word without"),
         (
             "counter_barrier_0",
             "ld.acquire.gpu.global.u32 %r7, [%rd3]",
@@ -936,8 +966,8 @@ MEET = "bar.warp.sync -1;"
         (
             "atom.global.add.u32 %r8, [%rd1], 1; setp.ne.u32 %p1, %r8, 0; @%p1 ret;" + RESET,
             3,
-            None,
-            "a store to such a word without",
+            True,
+            "two accesses to the same bytes are ordered by a relaxed operation",
         ),
         ("multimem.red.relaxed.gpu.global.add.u32 [%rd2], %r1;", 3, False, "nothing"),
         ("multimem.red.global.add.u32 [%rd2], %r1;", 3, False, "1 atomic on global memory (flags.ptx:8: not followed)"),
@@ -1097,10 +1127,10 @@ def test_kernels_that_were_judged_wrongly_once(seed: int) -> None:
     assert judged(seed) == "decided"
 
 
-@pytest.mark.sampled(0, 1)
-@pytest.mark.parametrize("first", range(0, 400, 20))
-def test_random_kernels_that_ask_more_do_what_the_verdict_says(first: int) -> None:
-    found = Counter(map(judged_talk, range(first, first + 20)))
+@pytest.mark.sampled(0, 20)
+@pytest.mark.parametrize(("judge", "first"), [*product([judged_talk, judged_weak], range(0, 400, 20))])
+def test_random_kernels_that_ask_more_do_what_the_verdict_says(judge: Callable[[int], str], first: int) -> None:
+    found = Counter(map(judge, range(first, first + 20)))
     assert found.keys() <= {"decided", "not decided"}
     assert found["decided"] > 10
 

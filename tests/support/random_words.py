@@ -30,7 +30,7 @@ class Step(NamedTuple):
     """One operation. ``what``: store, add, wait, fence, write, read, take (a lock), count (an atomic whose answer is
     ``value``, or else ``skip`` operations are left out), see (the same of a wait for any value but 0), look (the same
     of a load), try (the same of a lock that is free), swap (an atomic store), poll (a wait by an atomic), or update (a
-    strong load and store). ``how``: release, acquire, acq_rel, relaxed, or ``cta``.
+    strong load and store). ``how``: release, acquire, acq_rel, relaxed, ``cta``, or of a store ``weak``.
     """
 
     what: str
@@ -61,6 +61,35 @@ def random_talk(seed: int, counts: tuple[int, ...] = (2, 3)) -> Threads:
     made = rng.choice(makers)(rng, rng.choice(counts))
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
+    return made
+
+
+def random_weak(seed: int) -> Threads:
+    """The same, and protocols in which the last one counts back, with weak stores among them."""
+    rng = random.Random(seed)
+    made = (random_threads, random_talk, lambda at: _counts_back(rng, 2 + at % 2))[seed % 3](seed)
+    for _ in range(rng.choice((1, 1, 2))):
+        mine, at = rng.choice(made), rng.randrange(WORDS)
+        stores = [n for n, step in enumerate(mine) if step.what == "store"]
+        if stores and rng.random() < 0.7:
+            mine[stores[-1]] = mine[stores[-1]]._replace(how="weak")
+        elif not any(step.skip for step in mine):
+            mine.insert(rng.choice((0, len(mine))), Step("store", at, rng.randrange(2), "weak"))
+    return made
+
+
+def _counts_back(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        last = [Step("store", 0, 0, rng.choice(("weak", "relaxed"))), *_strong(rng, Step("add", 1, 1, "release"))]
+        fence = [Step("fence")] * (rng.random() < 0.7)
+        mine = [*fence, Step("count", 0, count - 1, "relaxed", len(last))]
+        after = [
+            *_strong(rng, Step("wait", 1, 1, "acquire")),
+            Step("add", 0, 1, "relaxed"),
+            Step("wait", 0, count, "acquire"),
+        ]
+        made.append(mine + last + after[: rng.randrange(len(after) + 1)])
     return made
 
 
@@ -261,7 +290,7 @@ _PTX = {
 }
 
 
-_SKIPS = ("see", "look", "try")
+_SKIPS, _LOADS, _NO_WORD = ("see", "look", "try"), ("wait", "poll", "see", "look"), ("write", "read", "update", "fence")
 _PLAIN = {"store", "wait", "see", "look", "fence", "write", "read"}
 #: The same words with data in the other half: what is stored, and what is made of what is loaded.
 _PACKED = {
@@ -305,7 +334,7 @@ def ptx_of(threads: Threads, *, warps: bool = False, form: str = "", first: bool
         text += f"CTA{me}:\n"
         ends: dict[int, str] = {}  # labels before an operation
         for n, (what, at, value, how, skip) in enumerate(mine):
-            scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
+            scoped = {"cta": "relaxed.cta", "weak": "weak"}.get(how, f"{how}.gpu")
             line = _packed(what, form) if form and what in ("store", "wait", "see", "look") else _PTX[what]
             line = _looking_first(line) if first else line
             step = 8 if form and "%rd1" in line else 4
@@ -367,7 +396,10 @@ def judged_inside(seed: int) -> str:
     text, launch = inside_of(made, seed)
     read = extract(read_module(text, "talk.ptx"), launch)
     found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
-    kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}
+    kinds, races = (
+        [each.finding.kind for each in found.refutations],
+        {*_RACES, FaultKind.WRONG_ITEM, FaultKind.GLOBAL_RACE},
+    )
     said = {"race" if each in races else each if isinstance(each, str) else each.name.lower() for each in kinds}
     true, assumed = explore(made), {each.kind for each in found.scope.assuming}
     if Assumption.GLOBAL_LOOPS in assumed and true is not None:
@@ -397,6 +429,11 @@ def judged_talk(seed: int) -> str:
     return _judged_by_check(seed, random_talk(seed))
 
 
+def judged_weak(seed: int) -> str:
+    """The same of threads some of whose stores are weak."""
+    return _judged_by_check(seed, random_weak(seed))
+
+
 def judged_warps(seed: int) -> str:
     """The same of four threads, which are warps of two CTAs."""
     every = (random_talk if seed % 2 else random_threads)(seed, (4,))
@@ -410,7 +447,10 @@ def _judged_by_check(seed: int, threads: Threads, *, warps: bool = False) -> str
     text, launch = ptx_of(threads, warps=warps, form=form, first=seed % 8 < 4)
     read = extract(read_module(text, "talk.ptx"), launch)
     found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
-    kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}
+    kinds, races = (
+        [each.finding.kind for each in found.refutations],
+        {*_RACES, FaultKind.WRONG_ITEM, FaultKind.GLOBAL_RACE},
+    )
     said = {"race" if each in races else each if isinstance(each, str) else each.name.lower() for each in kinds}
     return _compared(seed, said, explore(threads), proved=found.verdict is Verdict.PROVED)
 
@@ -497,20 +537,25 @@ class _State(NamedTuple):
     #: store of CTA scope writes: such stores, and all accesses
     patterns: tuple[tuple[Clock, Clock], ...]  #: by thread and word: what it knew at its last release there, and what
     #: it has observed there: a later strong write hands the first on, a later acquire takes the second
+    ran: Clock  #: accesses to words with weak stores, each with a place of its own in clocks
+    chains: tuple[Clock, ...]  #: by word: those of them that who loads it observes
 
 
 def explore(threads: Threads) -> set[str] | None:
     """Whether some schedule has a ``race`` or a ``deadlock``; None where there are too many states."""
     count, narrow = len(threads), frozenset(step.at for mine in threads for step in mine if step.how == "cta")
-    zero = (0,) * count
+    weak = {step.at for mine in threads for step in mine if step.how == "weak"}
+    steps = ((me, pc, step) for me, mine in enumerate(threads) for pc, step in enumerate(mine))
+    watched = [(me, pc) for me, pc, step in steps if step.what not in _NO_WORD and step.at in weak]
+    zero = (0,) * (count + len(watched))
     pairs = ((zero, zero),) * (CELLS + WORDS), ((zero, zero),) * count * WORDS
-    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, *pairs)
+    start = _State((0,) * count, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, *pairs, zero, (zero,) * WORDS)
     open_, done, found = [start], {start}, set[str]()
     while open_:
         state = open_.pop()
         moved = False
         for me in range(count):
-            after, races = _move(threads, state, me, narrow)
+            after, races = _move(threads, state, me, narrow, watched)
             found |= {"race"} if races else set()
             moved = moved or after is not None
             if after is not None and after not in done:
@@ -523,12 +568,14 @@ def explore(threads: Threads) -> set[str] | None:
     return found
 
 
-def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> tuple[_State | None, bool]:
+def _move(
+    threads: Threads, state: _State, me: int, narrow: frozenset[int], watched: list[tuple[int, int]]
+) -> tuple[_State | None, bool]:
     pc = state.pcs[me]
     if pc >= len(threads[me]):
         return None, False
     step = threads[me][pc]
-    at = step.at if step.what not in ("write", "read", "update", "fence") else 0
+    at = step.at if step.what not in _NO_WORD else 0
     value, told = state.values[at], state.told[at]
     waits = {"wait": value < step.value, "poll": value < step.value, "take": bool(value), "see": not value}
     if waits.get(step.what, False):
@@ -538,6 +585,12 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
     values, words, cells, races = list(state.values), list(state.told), list(state.cells), False
     released, observed = state.patterns[me * WORDS + at]
     fails = step.what == "try" and value > 0
+    here = len(threads) + watched.index((me, pc)) if (me, pc) in watched else 0
+    chains = list(state.chains)
+    if here:  # what is observed comes before what follows, and no weak store is observed
+        known = _put(known if step.what == "store" else _join(known, chains[at]), here, 1)
+        first = chains[at] if step.what != "store" else (0,) * len(known)
+        chains[at] = first if step.how == "weak" or step.what in _LOADS or fails else _put(first, here, 1)
     if step.what in ("wait", "poll", "take", "count", "see", "look", "try"):
         observed = _join(observed, told)
         if step.how in ("acquire", "acq_rel"):
@@ -547,7 +600,7 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
     if step.what in ("store", "swap", "add", "take", "count", "try") and not fails:
         released = known if step.how in ("release", "acq_rel") else released
         given = _join(fenced, released)
-        given = (0,) * len(threads) if step.how == "cta" else given
+        given = (0,) * len(known) if step.how in ("cta", "weak") else given
         words[step.at] = given if step.what == "store" else _join(told, given)
         values[step.at] = {"store": step.value, "swap": step.value, "take": 1, "try": 1, "count": value + 1}.get(
             step.what, value + step.value
@@ -570,10 +623,16 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
         races = any(last > state.known[me][u] for each in others for u, last in enumerate(each) if u != me)
         narrowly = _put(narrowly, me, pc + 1) if step.how == "cta" else narrowly
         cells[CELLS + step.at] = narrowly, _put(every, me, pc + 1)
+    if here:
+        before, mine = state.known[me] if step.what in waits else known, step.how == "weak"
+        for n, (u, other) in enumerate(watched, len(threads)):
+            met = threads[u][other]
+            races |= u != me and met.at == at and (mine or met.how == "weak") and state.ran[n] > before[n]
+    ran = _put(state.ran, here, 1) if here else state.ran
     pcs = _put(state.pcs, me, next_)
     clocks = _put(state.known, me, known), _put(state.fenced, me, fenced), _put(state.seen, me, seen)
     patterns = _put(state.patterns, me * WORDS + at, (released, observed))
-    return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells), patterns), races
+    return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells), patterns, ran, tuple(chains)), races
 
 
 def _put(row: tuple[_T, ...], at: int, value: _T) -> tuple[_T, ...]:

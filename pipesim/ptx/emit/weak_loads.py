@@ -1,14 +1,16 @@
-"""Weak loads of words by which CTAs talk, as accesses of a flat program: each is ordered with all writes of others.
+"""Weak accesses to words by which CTAs talk, as accesses of a flat program: each is ordered with all writes of others,
+and a store with all loads of others.
 
-A weak load and another thread's write that no causality order orders are a race (PTX ISA, "Data-Races"). Each write of
-the word has a byte of its own, which is in no memory: the write writes it, and a weak load reads those of all writes.
+A weak access and another thread's write that no causality order orders are a race (PTX ISA, "Data-Races"). Each write
+of a word has a byte of its own, which is in no memory: the write writes it, a weak access reads those of all writes.
 What its agent has observed by a strong access before comes before it without an acquire, and without what comes before
-(PTX ISA, "Observation Order", "Causality Order"): such writes are left out. An atomic has observed the write before it.
+(PTX ISA, "Observation Order", "Causality Order"): such writes are left out. An atomic has observed the write before it,
+but no access observes a weak store, which is morally strong with nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +24,8 @@ from pipesim.ptx.emulate.global_memory.word_memory import STRONG
 from pipesim.ptx.text.instruction import Instruction
 
 
-class WeakLoadOfWord(NamedTuple):
-    """A weak load before the operation ``pc`` of its agent, and the writes that have to be ordered with it, by
+class WeakAccess(NamedTuple):
+    """A weak access before the operation ``pc`` of its agent, and the writes that have to be ordered with it, by
     number. ``unclear``: those that an agent may have observed before, so that they come before it, or are a race.
     """
 
@@ -40,32 +42,39 @@ def is_weak_load(one: GlobalAccess, each: Instruction) -> bool:
     return known and one.kind is AccessKind.LOAD and not each.has_any(*STRONG, "nc")
 
 
-def weak_loads(cluster: Cluster, word: Range, events: Sequence[WordEvent], first: int) -> Iterator[WeakLoadOfWord]:
+def is_strong(each: Instruction) -> bool:
+    """Whether an access to a word is."""
+    return each.opcode in ("atom", "red") or each.has_any(*STRONG)
+
+
+def weak_accesses(cluster: Cluster, word: Range, events: Sequence[WordEvent], first: int) -> Iterator[WeakAccess]:
     """Those of a word whose first value this is, with all that is done to it as one."""
     body = cluster.code.body
     weak = [
-        one
+        (one.agent, one.index, one.position)
         for one in cluster.global_accesses or ()
         if is_weak_load(one, body[one.position]) and any(a < word[1] and word[0] < b for a, b in one.ranges)
     ]
-    if not weak:
+    stores = [e for e in events if e.act is WordAct.STORE and not is_strong(body[e.position])]
+    if not (weak or stores):
         return
-    writes = [e for e in events if e.act.writes]
-    observed, places = _Observed(events, [first, *(e.after for e in writes)]), _places(cluster, events)
+    writes, places = [e for e in events if e.act.writes], _places(cluster, events)
+    weak += [(e.agent, places[e.number], e.position) for e in stores]
+    observed = _Observed(events, [first, *(e.after for e in writes)], {e.number for e in stores})
     every = observed.by_agent(lambda _: True)
     before: dict[frozenset[int], dict[int, bool]] = {}
-    for one in weak:
-        others = [k for k, write in enumerate(writes) if write.agent != one.agent]
-        mine = frozenset(e.number for e in events if e.agent == one.agent and places[e.number] < one.index)
+    for me, index, position in weak:
+        others = [k for k, write in enumerate(writes) if write.agent != me]
+        mine = frozenset(e.number for e in events if e.agent == me and places[e.number] < index)
         if mine not in before:
-            before[mine] = observed.by_agent(lambda e, mine=mine: e.number in mine).get(one.agent, {})  # type: ignore[misc]
+            before[mine] = observed.by_agent(lambda e, mine=mine: e.number in mine).get(me, {})  # type: ignore[misc]
         seen = before[mine]
-        told = {k for agent, ks in every.items() if agent != one.agent for k in ks if writes[k].agent != agent}
+        told = {k for agent, ks in every.items() if agent != me for k in ks if writes[k].agent != agent}
         clear = {k for k in others if seen.get(k)}
         unclear = tuple(k for k in others if k not in clear and (k in seen or k in told))
         ordered = [k for k in others if k not in {*clear, *unclear}]
         if ordered or unclear:
-            yield WeakLoadOfWord(one.agent, one.index, one.position, ordered, unclear)
+            yield WeakAccess(me, index, position, ordered, unclear)
 
 
 def _places(cluster: Cluster, events: Sequence[WordEvent]) -> dict[int, int]:
@@ -81,10 +90,11 @@ def _places(cluster: Cluster, events: Sequence[WordEvent]) -> dict[int, int]:
 
 @dataclass
 class _Observed:
-    """What strong accesses observe. ``values``: of the word, after each number of writes."""
+    """What strong accesses observe. ``values``: of the word, after each number of writes; ``weak``: stores that are."""
 
     events: Sequence[WordEvent]
     values: list[int]
+    weak: Collection[int]
 
     def by_agent(self, counts: Callable[[WordEvent], bool]) -> dict[int, dict[int, bool]]:
         """The writes that agents observe by the events that count, each with whether it is so in every schedule."""
@@ -95,7 +105,7 @@ class _Observed:
             if e.act is not WordAct.STORE and counts(e):  # a store observes nothing of what was there
                 mine = found.setdefault(e.agent, {})
                 sure = self._is_sure(e, needed.get(e.number, count), writes[count:])
-                mine |= {k: mine.get(k, False) or sure for k in _chain(writes, needed.get(e.number, count))}
+                mine |= {k: mine.get(k, False) or sure for k in self._chain(writes, needed.get(e.number, count))}
             count += e.act.writes
         return found
 
@@ -111,10 +121,10 @@ class _Observed:
             for u, value in enumerate(self.values[:most])
         )
 
-
-def _chain(writes: Sequence[WordEvent], version: int) -> Iterator[int]:
-    """The writes that an access observes which sees the value after as many: an atomic has observed the one before."""
-    for k in range(version - 1, -1, -1):
-        yield k
-        if writes[k].act not in ATOMIC:
-            return
+    def _chain(self, writes: Sequence[WordEvent], version: int) -> Iterator[int]:
+        """The writes that an access observes which sees the value after as many, and those before an atomic."""
+        for k in range(version - 1, -1, -1):
+            if writes[k].number not in self.weak:
+                yield k
+            if writes[k].act not in ATOMIC:
+                return

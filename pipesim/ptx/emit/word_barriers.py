@@ -23,12 +23,12 @@ from pipesim.model.word_barriers import (
 from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, WeakLoad, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
-from pipesim.ptx.emit.weak_loads import WeakLoadOfWord, weak_loads
+from pipesim.ptx.emit.weak_loads import WeakAccess, is_strong, weak_accesses
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
+from pipesim.ptx.emulate.global_memory.word_memory import WordMemory
 from pipesim.ptx.emulate.memory import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.text.instruction import Instruction, Special, parts_of
+from pipesim.ptx.text.instruction import Special, parts_of
 
 _NO_SHARED_MEMORY = 1 << 24  #: a CTA has less
 MOST_TAKING = 9  #: CTAs and warps: a digit of a setting
@@ -70,7 +70,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
     loops = {*waits, *(wait[0] for wait in words.waiting.values())}
-    followed = frozenset(e.position for e in words.events if _is_strong(cluster.code.body[e.position]))
+    followed = frozenset(e.position for e in words.events if is_strong(cluster.code.body[e.position]))
     return WordsOfRun(
         found,
         why_not,
@@ -160,7 +160,7 @@ class _WordBarriers:
         self.barriers = WordBarriers(self._enter_barrier)
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
         self.looks = words.looks
-        self._weak: list[tuple[GlobalWord, WeakLoadOfWord]] = []
+        self._weak: list[tuple[GlobalWord, WeakAccess]] = []
         asking = {look.event for look in self.looks if look.others}
         for event in words.events:
             if event.address in self.events:
@@ -185,8 +185,6 @@ class _WordBarriers:
         for one in self._cluster.global_accesses or ():
             if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
                 return "what is stored to a word is not known"
-        if not all(self._are_ordered(events) for at, events in self.events.items() if not in_shared(at)):
-            return "a store to such a word without .relaxed, .release or .volatile"
         if self._is_written_otherwise():
             return "a copy may write it, or what is stored to it is not known"
         if self._cluster.together and any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
@@ -225,9 +223,9 @@ class _WordBarriers:
         body, recorder = self._cluster.code.body, self._cluster.recorder
         free = max((each.offset + each.nbytes for each in data.tiles), default=_NO_DATA)
         for word, (at, events) in zip(words, self.events.items(), strict=False):
-            free = free if in_shared(at) else self._order_weak_loads(word, (at, at + word.size), events, data, free)
+            free = free if in_shared(at) else self._order_weak(word, (at, at + word.size), events, data, free)
         for at, events in self.events.items():
-            weak = {e.number for e in events if not _is_strong(body[e.position])}
+            weak = {e.number for e in events if not is_strong(body[e.position])}
             if not in_shared(at) or not any(e.number in weak and e.act.writes for e in events):
                 continue
             size, name = self._words.sizes[at], word_name(self._cluster, at, self._words.sizes[at])
@@ -239,13 +237,15 @@ class _WordBarriers:
                 if (e.number in weak) is e.act.writes and body[e.position].opcode != "atom":
                     self.barriers.instead.setdefault(e.number, []).insert(0, op)
 
-    def _order_weak_loads(
-        self, word: GlobalWord, at: Range, events: list[WordEvent], data: GlobalData, free: int
-    ) -> int:
-        """Weak loads of a word of global memory (:mod:`.weak_loads`), by bytes that are free from here on."""
-        recorder, writes = self._cluster.recorder, [e for e in events if e.act.writes]
-        found = list(weak_loads(self._cluster, at, events, word.first))
-        wanted = sorted({k for load in found for k in load.ordered})
+    def _order_weak(self, word: GlobalWord, at: Range, events: list[WordEvent], data: GlobalData, free: int) -> int:
+        """Weak accesses to a word of global memory (:mod:`.weak_loads`), by bytes that are free from here on."""
+        recorder, writes, body = self._cluster.recorder, [e for e in events if e.act.writes], self._cluster.code.body
+        found = list(weak_accesses(self._cluster, at, events, word.first))
+        polls = self._cluster.code.regions.loops.polls  # an atomic in a loop may fail at first
+        loads = [e for e in events if is_strong(body[e.position]) and (not e.act.writes or polls(e.position))]
+        weak = {k: e.agent for k, e in enumerate(writes) if not is_strong(body[e.position])}
+        stores = {k: agent for k, agent in weak.items() if any(agent != e.agent for e in loads)}
+        wanted = sorted({*stores, *(k for one in found for k in one.ordered)})
         bytes_of = {k: recorder.access(Space.GLOBAL, 0, free + n, 1) for n, k in enumerate(wanted)}
         if wanted:
             data.tiles = (*data.tiles, Tile(word.name, Space.GLOBAL, 0, free, len(wanted), 1))
@@ -253,29 +253,16 @@ class _WordBarriers:
             data.first.append((int(Op.WRITE), access, self._cluster.item()))
             does = self.barriers.instead[writes[k].number]
             does.insert(len(does) - 1, (int(Op.WRITE), access, self._cluster.item()))
-        for load in found:
-            before = data.before.setdefault(load.agent, {}).setdefault(load.pc, [])
-            before += [((int(Op.READ), bytes_of[k], -1), load.position) for k in load.ordered]
-            if load.unclear:
-                self._weak.append((word, load))
-                before.append(((int(Op.WORK), -len(self._weak)), load.position))
+        for e in loads:
+            reads = [(int(Op.READ), bytes_of[k], -1) for k, agent in stores.items() if agent != e.agent]
+            self.barriers.instead[e.number][:0] = reads
+        for one in found:
+            before = data.before.setdefault(one.agent, {}).setdefault(one.pc, [])
+            before += [((int(Op.READ), bytes_of[k], -1), one.position) for k in one.ordered]
+            if one.unclear:
+                self._weak.append((word, one))
+                before.append(((int(Op.WORK), -len(self._weak)), one.position))
         return free + len(wanted)
-
-    def _are_ordered(self, events: list[WordEvent]) -> bool:
-        """Whether each store to a word is strong, or comes last, of the agent that has just seen all of its writes.
-
-        What is observed before an operation comes before all that follows this one (PTX ISA, "Causality order"): the
-        last one of several that count may take the count back by any store.
-        """
-        body = self._cluster.code.body
-        for n, e in enumerate(events):
-            if e.act is WordAct.STORE and not body[e.position].has_any(*STRONG):
-                others = [k for k, one in enumerate(events) if one.agent != e.agent]
-                reads = any(events[k].act in (WordAct.WAIT, WordAct.READ) for k in others)
-                seen = any(one.observed and one.agent == e.agent for one in events[max(others, default=n) : n])
-                if others and (reads or not seen):
-                    return False
-        return True
 
     def narrow(self) -> str:
         """What has too narrow a scope, "" if nothing has."""
@@ -312,16 +299,12 @@ class _WordBarriers:
             before, why = data.before.get(agent, {}), data.unsure.get(agent, {})
             _rebuild(self._cluster, stream, start, made.instead, end, places, before, why)
         made.place(places)
-        for n, (of, load) in enumerate(self._weak, 1):
-            of.weak.append(WeakLoad(load.agent, places[-n][0], load.unclear))
+        for n, (of, one) in enumerate(self._weak, 1):
+            of.weak.append(WeakLoad(one.agent, places[-n][0], one.unclear))
         word = {e.number: n for n, events in enumerate(self.events.values()) for e in events}
         return tuple(
             each._replace(word=word.get(each.event, -1), pc=places.get(each.event, (-1, -1))[0]) for each in self.looks
         )
-
-
-def _is_strong(each: Instruction) -> bool:
-    return each.opcode in ("atom", "red") or each.has_any(*STRONG)
 
 
 def _rebuild(
