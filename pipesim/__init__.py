@@ -12,7 +12,7 @@ everything else is private (``docs/api.md``). Names are imported when they are f
 costs nothing.
 """
 
-__version__ = "0.2.0"
+from pipesim.version import __version__
 
 TYPE_CHECKING = False  # which a type checker takes for true; typing itself would be most of what this file costs
 if TYPE_CHECKING:

@@ -36,10 +36,10 @@ class Wanted:
 
 
 def wanted(tracked: Iterable[str], settings: str, init: str) -> Wanted:
-    """From the tracked files, ``pyproject.toml`` and ``pipesim/__init__.py``."""
+    """From the tracked files, ``pyproject.toml`` and ``pipesim/version.py``."""
     files = frozenset(tracked)
     found = _VERSION.search(init)
-    assert found is not None, "pipesim/__init__.py says the version"
+    assert found is not None, "pipesim/version.py says the version"
     return Wanted(frozenset(in_wheel(files, settings).values()), files, found[1])
 
 
@@ -79,7 +79,7 @@ def faults(wheel: Path, sdist: Path, to_hold: Wanted) -> list[str]:
 
 
 def version_faults(version: str, citation: str, changelog: str) -> list[str]:
-    """Places beside ``pipesim/__init__.py`` that say another version."""
+    """Places beside ``pipesim/version.py`` that say another version."""
     found = []
     if f"\nversion: {version}\n" not in citation:
         found.append(f"CITATION.cff does not say version {version}")
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where `python -m build` wrote them")
     folder = parser.parse_args(argv).folder
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    to_hold = wanted(tracked_files(), _text("pyproject.toml"), _text("pipesim/__init__.py"))
+    to_hold = wanted(tracked_files(), _text("pyproject.toml"), _text("pipesim/version.py"))
     found = faults(wheel, sdist, to_hold) + version_faults(
         to_hold.version, _text("CITATION.cff"), _text("CHANGELOG.md")
     )

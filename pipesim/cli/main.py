@@ -28,6 +28,7 @@ from pipesim.cli.programs import autopsy, capture, confirm, decode, hang, instru
 from pipesim.cli.protocols import advise, calibrate, diff, export, list_, new, run, show, sweep, verify
 from pipesim.errors import TRACEBACK, LimitError, MissingExtraError, PipesimError, UsageError, internal_error
 from pipesim.process.watch import exit_code_of
+from pipesim.version import __version__
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -202,7 +203,7 @@ COMMANDS: tuple[Command, ...] = (
 
 def parser(words: Sequence[str] | None = None) -> Parser:
     """The parser of the whole command line, or of no more than these words need."""
-    return make_parser(COMMANDS, _version(), words)
+    return make_parser(COMMANDS, f"pipesim {__version__}", words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -284,9 +285,3 @@ def _flush_output(code: int) -> int:
         complain(error)
         return error.exit_code
     return code
-
-
-def _version() -> str:
-    from pipesim import __version__
-
-    return f"pipesim {__version__}"

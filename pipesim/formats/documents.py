@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pipesim.answers.views.conclusion import EXIT_CODES, Answer, Conclusion, exit_code
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock
-from pipesim.version import version
+from pipesim.version import __version__
 
 if TYPE_CHECKING:
     from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
@@ -131,7 +131,7 @@ _WITHOUT_FINDINGS = ("sweep", "advise")
 
 def document(schema: str, code: int = 0, **members: object) -> dict[str, object]:
     """A document: the name of its schema (``pipesim schema NAME``), pipesim's version, the exit code, the members."""
-    return {"schema": f"{schema}.v{ANSWERS}", "pipesim": version(), "exit_code": code} | members
+    return {"schema": f"{schema}.v{ANSWERS}", "pipesim": __version__, "exit_code": code} | members
 
 
 def document_of(report: Answer) -> dict[str, object]:

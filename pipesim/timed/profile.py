@@ -18,7 +18,7 @@ from typing import TypeGuard
 from pipesim.bounds import MAX_CYCLES, MAX_GRID, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind, quoted_name, readable, wrong_name
-from pipesim.version import version
+from pipesim.version import __version__
 
 _NUMBERS = ("configurations", "median_permille", "worst_permille")
 _MEMBERS = ("kernel", "figure", "ctas", "params", *_NUMBERS)
@@ -368,7 +368,7 @@ def profile_text(profile: Profile, how: Mapping[str, str], inputs: Sequence[str]
     document: dict[str, object] = {
         "format": FORMAT,
         "version": PROFILE_VERSION,
-        "pipesim": version(),
+        "pipesim": __version__,
         "name": profile.name,
         "device": profile.device,
         "sms": profile.sms,

@@ -79,7 +79,7 @@ def test_the_repository_has_what_is_wanted() -> None:
     found = tool.wanted(
         tool.tracked_files(),
         (ROOT / "pyproject.toml").read_text("utf-8"),
-        (ROOT / "pipesim/__init__.py").read_text("utf-8"),
+        (ROOT / "pipesim/version.py").read_text("utf-8"),
     )
     assert {"pipesim/py.typed", "hwkernels/source_recorder/recorder.cuh"} <= found.wheel
     assert {"action.yml", ".ci/run", "tools/docs_output.py"} <= found.sdist

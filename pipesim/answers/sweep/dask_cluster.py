@@ -19,7 +19,7 @@ from typing import Any
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed_answer
 from pipesim.answers.sweep.sweep import OnDone
 from pipesim.errors import ClusterLostError, MissingExtraError, UsageError
-from pipesim.version import version
+from pipesim.version import __version__
 
 _CONNECT_S = 10  #: until a scheduler that does not answer is reported
 _LOOK_S = 2  #: from one look at the cluster to the next, while no answer comes
@@ -183,19 +183,23 @@ def _without_log() -> Iterator[None]:
             logger.disabled = False
 
 
+def _version() -> str:
+    return __version__  # a worker's own: dask sends the name of this function
+
+
 def _require_workers(client: Any) -> None:
     """UsageError unless there are workers, each with this pipesim."""
     try:
-        versions = client.run(version, on_error="return")
+        versions = client.run(_version, on_error="return")
     except Exception as error:
         raise UsageError("the workers of the Dask cluster cannot run pipesim", cause=_in_short(error)) from error
     if not versions:
         raise UsageError("the Dask cluster has no worker", correction="start one with `dask worker ADDRESS`")
     for worker, other in sorted(versions.items()):
-        if other != version():
+        if other != __version__:
             lacks = f"it has version {other}" if isinstance(other, str) else str(other)
             raise UsageError(
-                f"worker {worker} of the Dask cluster has another pipesim than this one, {version()}",
+                f"worker {worker} of the Dask cluster has another pipesim than this one, {__version__}",
                 cause=lacks,
-                correction=f"install pipesim {version()} where the workers run",
+                correction=f"install pipesim {__version__} where the workers run",
             )

@@ -45,7 +45,7 @@ from pipesim.process.watch import current
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target, require_grid
 from pipesim.timed.profile import PROFILE_VERSION, Profile, load_profile, profile_names
-from pipesim.version import version
+from pipesim.version import __version__
 
 WITHIN_PERMILLE = 10  #: of the best: what counts as nearly as good
 
@@ -229,7 +229,7 @@ def _question(asked: Sweep) -> dict[str, object]:
     profile = asked.profile
     numbers = [PROFILE_VERSION, profile.sms, profile.sm_khz, sorted(profile.values.items())]
     return {
-        "pipesim": version(),
+        "pipesim": __version__,
         "protocol": asked.target.name,
         "profile": profile.name,
         "profile_values": hashlib.sha256(repr(numbers).encode()).hexdigest(),

@@ -54,8 +54,8 @@ def _server(*, python: bool) -> Server:
         from mcp.server.lowlevel import Server
     except ImportError as error:
         raise MissingExtraError("pipesim mcp needs the package mcp", correction="pip install 'pipesim[mcp]'") from error
-    from pipesim import __version__
     from pipesim.cli.agents.tools import TOOLS, answer
+    from pipesim.version import __version__
 
     hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 

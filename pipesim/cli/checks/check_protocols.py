@@ -306,8 +306,8 @@ def _briefs(reports: dict[str, CheckReport], failed: dict[str, PipesimError], co
 def _sarif(
     reports: dict[str, CheckReport], sources: dict[str, SourceFiles | None], failed: dict[str, PipesimError]
 ) -> str:
-    from pipesim import __version__
     from pipesim.report.pages.checks.sarif import sarif_text
+    from pipesim.version import __version__
 
     return sarif_text(reports, failed, __version__, sources)
 

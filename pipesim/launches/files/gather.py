@@ -29,7 +29,7 @@ from pipesim.process.program import without_secrets
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 from pipesim.ptx.names.paths import kernel_name
-from pipesim.version import version
+from pipesim.version import __version__
 
 INDEX = "launches.json"
 
@@ -64,7 +64,7 @@ def write_launches(report: LaunchesReport, texts: Mapping[str, str], folder: Pat
 
 def index_json(report: LaunchesReport) -> str:
     """What was launched and which files have it, as JSON (docs/launches.md)."""
-    head = {"format": INDEX_FORMAT, "version": INDEX_VERSION, "pipesim": version()}
+    head = {"format": INDEX_FORMAT, "version": INDEX_VERSION, "pipesim": __version__}
     head |= {"command": report.command, "status": report.status}
     kernels = [_members(each) | {"caught": [_members(one) for one in each.caught]} for each in report.kernels]
     data = {**head, "devices": report.devices, "kernels": kernels, "notes": report.notes}
