@@ -27,7 +27,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target, find, target_of
 from tests.support.paths import ROOT
-from tests.support.random_words import Step, described, judged, judged_talk, judged_weak
+from tests.support.random_words import Step, described, judged, judged_inside, judged_talk, judged_weak
 
 FOLDER = ROOT / "tests" / "ptx" / "flags"
 SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
@@ -1020,6 +1020,18 @@ def test_what_a_bulk_copy_stores_is_there_for_others_once_its_group_is_complete(
     found = check(kernel(BULK.replace("WAIT", wait).replace("HOW", how), 2), {}, quick=True)
     assert [getattr(each.finding, "kind", None) for each in found.refutations] == ([wrong] if wrong else [])
     assert wrong or found.scope.not_judged == ()
+
+
+#: Two warps of CTA 0 add to a word, which CTA 1 loads when a flag says so.
+OF_TWO_ADDERS = """setp.eq.u32 %p1, %r1, 1; setp.ne.u32 %p2, %r0, 0; @%p1 bra one;
+red.relaxed.cta.global.add.u32 [%rd2], 1; bar.sync 0; @%p2 bra end; st.release.gpu.global.u32 [%rd1], 3; bra end;
+one: @%p2 bra end; POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
+
+
+def test_atomics_of_cta_scope_are_no_race_of_warps_of_one_cta() -> None:
+    """They were refuted, also where each CTA has words of its own."""
+    assert check(kernel(OF_TWO_ADDERS.replace("POLL", POLL), 2, 64), {}, quick=True).verdict is Verdict.PROVED
+    assert judged_inside(26147) == "decided"
 
 
 #: Two warps store to the same words what they load.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.tables import Tile
@@ -82,7 +82,8 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
             access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
             item = -1
             if one.kind.writes:
-                item = cluster.item("atomic" if one.kind.is_atomic and _is_strong(one, body[one.position]) else None)
+                wide, cta = _is_strong(one, body[one.position]), recorder.streams[one.agent].cta
+                item = cluster.item(("atomic" if wide else f"atomic {cta}") if one.kind.is_atomic else None)
             op: Operation = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
             if one.kind is AccessKind.BULK_STORE:
                 op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
@@ -146,23 +147,26 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
     load as well.
     """
     streams, body, uses = cluster.recorder.streams, cluster.code.body, cluster.code.regions.uses
-    of = (lambda agent: agent) if _warps_talk(cluster) else (lambda agent: streams[agent].cta)
+    by_agent = _warps_talk(cluster)
+    of = (lambda agent: agent) if by_agent else (lambda agent: streams[agent].cta)
     read = frozenset(name for names in uses.reads for name in names)
-    kinds: dict[tuple[AccessKind, bool], dict[int, list[Range]]] = {}  # by what it does, and whether it is strong
+    kinds: dict[tuple[AccessKind, int], dict[int, list[Range]]] = {}  # by what it does, and how far it is strong
     for one in accesses:
         does = AccessKind.LOAD if not one.kind.writes else AccessKind.STORE
         does = AccessKind.ATOMIC if one.kind.is_atomic else does
-        strong = _is_strong(one, body[one.position])
+        strong = _is_strong(one, body[one.position]) + (one.kind.is_atomic or body[one.position].has_any(*STRONG))
         kinds.setdefault((does, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
         if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
-            kinds.setdefault((AccessKind.LOAD, True), {}).setdefault(of(one.agent), []).extend(one.ranges)
+            kinds.setdefault((AccessKind.LOAD, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
     merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
     found: tuple[list[Range], list[Range]] = [], []
     for ((one_does, one_strong), ones), ((does, strong), others) in combinations_with_replacement(merged.items(), 2):
-        alike = one_does is does and one_strong and strong
-        if (one_does.writes or does.writes) and not alike:
-            pairs = ((mine, its) for cta, mine in ones.items() for other, its in others.items() if other != cta)
-            found[one_strong and strong].extend(each for mine, its in pairs for each in in_both(mine, its))
+        pairs = product(ones.items(), others.items()) if one_does.writes or does.writes else ()
+        for (who, mine), (other, its) in pairs:
+            needs = 1 if by_agent and streams[who].cta == streams[other].cta else 2
+            both = min(one_strong, strong) >= needs
+            if who != other and not (one_does is does and both):
+                found[both].extend(in_both(mine, its))
     return merge_ranges(found[0]), merge_ranges(found[1])
 
 
