@@ -65,14 +65,6 @@ def test_a_line_of_a_kernel_is_a_link_to_the_file_that_its_ptx_names(source: Pat
         assert {url for url, _ in linked(Terminal())} == {moved.as_uri()}
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-@pytest.mark.parametrize("term", ["xterm", "dumb"])
-def test_columns_decides(monkeypatch: pytest.MonkeyPatch, term: str, terminal: bool) -> None:
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setenv("COLUMNS", "132")
-    assert make_console(Terminal() if terminal else io.StringIO()).width == 132
-
-
 def test_control_characters_of_a_name_do_not_reach_the_terminal() -> None:
     stream = io.StringIO()
     paint(make_console(stream), ["a\x1b[31mname\x07 with\ttabs\x9b"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,22 +22,6 @@ def trace(*rows: tuple[int, int, int], cta: int = 0, agents: int = 1, status: st
     groups = (BarrierGroup("full", 1, 1), BarrierGroup("empty", 1, 1))
     meta = TraceMeta("simulation", "ring", {}, 1, Device("chip"), names, groups, SITES, status=Ending(status))
     return Trace(meta, buffer.events(1_000_000))
-
-
-LOAD = ((0, 0, 100), (0, 1, 130), (0, 2, 134), (0, 0, 140), (0, 1, 160))
-MMA = ((1, 3, 104), (1, 4, 138), (1, 5, 140), (1, 6, 158), (1, 3, 160))
-
-
-def test_each_cell_shows_what_lasted_longest() -> None:
-    assert timeline_lines(trace(*LOAD, *MMA), None, 69) == [
-        "  timeline   all 60 cycles · simulated, CTA 0",
-        "",
-        "  cycles 0                   20                  40",
-        "  load   ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░██████████░░░░░░░░░░░░░░░░░░░░",
-        "  mma        ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓██",
-        "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
-        "  a cell is 1 cycle and shows the activity that lasted longest",
-    ]
 
 
 def many(agents: int, *odd: int) -> list[tuple[int, int, int]]:
@@ -65,14 +48,3 @@ def test_where_agents_are_more_than_rows_those_that_look_alike_share_one(odd: tu
     assert titles(lines) == expected
     assert ("agents with the same activity share a row" in lines[-1]) == (len(expected) < 8)
     assert ("  and 4 more agents" in lines) == (len(expected) == 8)
-
-
-def laps(count: int, status: str = "finished") -> Trace:
-    """``count`` laps of 100 cycles: 90 of waiting, 10 of issuing; then an open wait."""
-    buffer = EventBuffer()
-    for lap in range(count):
-        buffer.append(0, 0, 0, 0, 0, lap, 0, 100 * lap)
-        buffer.append(0, 0, 1, 0, 0, lap, 0, 100 * lap + 90)
-    buffer.append(0, 0, 0, 0, 0, count, 0, 100 * count)
-    meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=Ending(status))
-    return Trace(meta, buffer.events(1_000_000))

@@ -39,14 +39,6 @@ def fingerprint(result: Simulation) -> str:
     return digest.hexdigest()
 
 
-@pytest.mark.parametrize("number", range(len(CONFIGURATIONS)))
-def test_twice_in_one_process(number: int) -> None:
-    first, second = run(number), run(number)
-    assert first.trace == second.trace
-    assert (first.cycles, first.ends) == (second.cycles, second.ends)
-    assert fingerprint(first) == fingerprint(second)
-
-
 @pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("seed", slow_but(["1"], ["1", "4711"]))
 def test_in_another_process_that_hashes_differently(seed: str) -> None:

@@ -19,7 +19,6 @@ from pipesim.timed.profile import (
     FIELDS,
     FOLDER,
     PROFILE_VERSION,
-    WORK_CONSTANT,
     load_profile,
     parse_profile,
     profile_text,
@@ -46,19 +45,6 @@ def refused(data: Any) -> ProfileError:
     assert caught.value.place == "mine.json"
     assert caught.value.exit_code == 2
     return caught.value
-
-
-@pytest.mark.parametrize("name", ["h100", "h200"])
-def test_the_built_in_profiles_load(name: str) -> None:
-    profile = load_profile(name)
-    assert profile.name == name
-    assert profile.device in {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
-    assert (profile.sms, profile.sm_khz) == (132, 1_980_000)
-    assert profile.fitted
-    assert profile.values.keys() >= FIELDS.keys()
-    assert all(WORK_CONSTANT.fullmatch(name) for name in profile.values.keys() - FIELDS.keys())
-    assert all(profile[field] == profile.values[field] > 0 for field in FIELDS)
-    assert load_profile(str(FOLDER / f"{name}.json")) == profile
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
@@ -163,14 +149,6 @@ def whole(**changes: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_what_is_no_stated_error(change: dict[str, Any]) -> None:
     assert "error" in refused(whole(errors=[GOOD | change])).fact
-
-
-def test_how_each_value_was_obtained() -> None:
-    names = sorted(whole()["values"])
-    how = {"measured": names[:3], "fitted": names[3:9], "assumed": names[9:]}
-    profile = parse_profile(json.dumps(whole(how=how)))
-    assert profile.how == {name: way for way, each in how.items() for name in each}
-    assert profile.assumed == tuple(names[9:])
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,6 @@ def profile(**constants: int) -> Profile:
     return replace(base, values={**base.values, **rates, "shared.bytes_per_kcycle": 128_000, **named})
 
 
-def test_it_is_no_operation() -> None:
-    plain, working = ring(), ring(fma=64)
-    assert working.code == plain.code
-    assert [(work.name, work.amounts) for work in working.work] == [("ring/use", (("fma", 64),))]
-    assert plain.work == ()
-    assert working.sources[working.work[0].line] in plain.sources
-
-
 def test_a_warp_that_computes_much_slows_one_that_computes_little() -> None:
     """On its quarter, and is slowed by it. The twins: beside one that computes as little, and on another quarter."""
 

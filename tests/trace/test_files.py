@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -14,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.bounds import MAX_BARRIERS, MAX_PARAMETER, MAX_SMS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE
-from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
+from pipesim.errors import TraceFormatError, UsageError
 from pipesim.model.ending import Ending
 from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
 from pipesim.trace.schema import (
@@ -125,59 +123,6 @@ def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_f
     assert {getattr(back.events, f.name).dtype for f in fields(Events)} == {np.dtype(np.int64)}
     assert read_meta(path) == trace.meta
     assert _encode(back, "again") == path.read_bytes()
-
-
-def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:
-    path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
-    write_trace(ring, path)
-    before = path.read_bytes()
-    with pytest.raises(OutputExistsError) as caught:
-        write_trace(other, path)
-    assert (caught.value.exit_code, caught.value.fact) == (2, f"{path} exists already")
-    assert "--force" in caught.value.correction
-    assert path.read_bytes() == before
-    write_trace(other, path, force=True)
-    assert read_trace(path) == other
-    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_somebody_who_was_faster_loses_nothing(
-    links: bool, ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, link = tmp_path / "ring.parquet", Path.hardlink_to
-    monkeypatch.setattr(Path, "hardlink_to", link if links else _no_links)
-
-    def meanwhile(descriptor: int) -> None:
-        path.write_bytes(_encode(ring, "another process"))
-
-    monkeypatch.setattr(os, "fsync", meanwhile)
-    with contextlib.nullcontext() if not links else pytest.raises(OutputExistsError):
-        write_trace(ring_trace(tiles=3), path)
-    assert read_trace(path) == (ring if links else ring_trace(tiles=3))  # without links the last one stays
-    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
-
-
-def _no_links(path: Path, target: Path) -> None:
-    raise OSError(95, "Operation not supported")
-
-
-def test_the_file_appears_only_when_it_is_whole(
-    ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
-    write_trace(ring, path)
-    seen: list[tuple[Trace, Trace]] = []
-    replace_file = Path.replace
-
-    def watched(temporary: Path, target: Path) -> Path:
-        seen.append((read_trace(temporary), read_trace(target)))
-        return replace_file(temporary, target)
-
-    monkeypatch.setattr(Path, "replace", watched)
-    write_trace(other, path, force=True)
-    assert seen == [(other, ring)]  # the new one was whole while the old one was still in place
-    assert read_trace(path) == other
 
 
 def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Path) -> None:

@@ -6,48 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import site_table
-from tests.support.mistakes.ring import right_ring
 from tests.support.paths import TRACES
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 DATA, ROOM = WaitPurpose.DATA, WaitPurpose.ROOM
 THROTTLE = ("scheduler", "throttle.full")
-
-
-def test_a_result_that_threads_have_written_is_data() -> None:
-    protocol = Protocol("written")
-    done = protocol.mbarriers("empty_looking", 1, 1)
-    tile = protocol.smem("tile", 1, 64)
-
-    @protocol.role("writer")
-    def writer(w: Warp) -> None:
-        w.write(tile[0], 1)
-        with w.elect_one():
-            done[0].arrive()
-
-    @protocol.role("reader")
-    def reader(w: Warp) -> None:
-        done[0].wait(0)
-        w.read(tile[0], 1)
-
-    assert wait_purposes(protocol.flatten()) == {("reader", "empty_looking"): DATA}
-
-
-def test_a_simulated_trace_says_it_of_its_sites() -> None:
-    table = site_table(right_ring().flatten())
-    said = {(site.kind, site.barrier): site.awaited for site in table.sites}
-    assert said[EventKind.WAIT_ENTER, "empty"] is ROOM
-    assert said[EventKind.WAIT_ENTER, "full"] is DATA
-    assert said[EventKind.ARRIVE, "empty"] is None
-    assert said[EventKind.WAIT_RETURN, "full"] is None
 
 
 @pytest.mark.sampled(8, 20)

@@ -10,11 +10,6 @@ import pytest
 from pipesim import bounds
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import (
-    CountRecord,
-    ObservedProcess,
-    SeenMap,
-    SeenParameter,
-    SeenPointer,
     SpoolRecords,
 )
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, TensorMap
@@ -35,31 +30,6 @@ def changed(**more: Any) -> dict[str, Any]:
 
 def parameter(**more: Any) -> dict[str, Any]:
     return changed(parameters=[{"bytes": "00" * 16} | more])
-
-
-def test_every_kind_of_record_is_read(tmp_path: Path) -> None:
-    count = {"kind": "count", "kernel": "k", "image": "i", "launches": 12, "distinct": 3, "left_out": 1}
-    note = {"kind": "note", "text": "another profiler has subscribed"}
-    found = read_spool(write_spool(tmp_path / "s", [RECORD, count, note]))
-    assert found.processes == [ObservedProcess(7, ("train.py",), "NVIDIA H200", "sm_90")]
-    assert found.counts == [CountRecord("k", "i", 12, 3, 1, "7")]
-    assert found.notes == ["another profiler has subscribed"]
-    (launch,) = found.launches
-    assert (launch.kernel, launch.image, launch.code, launch.origin, launch.why_not) == (
-        "k",
-        "i",
-        "i.ptx",
-        "Triton",
-        "",
-    )
-    assert (launch.grid, launch.block, launch.cluster) == ((4, 1, 1), (128, 1, 1), (2, 1, 1))
-    assert (launch.dynamic_shared, launch.registers, launch.via) == (1024, 168, "launch")
-    assert (launch.process, launch.place) == ("7", "7.jsonl:2")
-    assert launch.parameters is not None
-    first, second, third = launch.parameters
-    assert first == SeenParameter(b"\xab" * 128, maps=(SeenMap(0, MAP),))
-    assert second.pointers == (SeenPointer(0, 64, bytes.fromhex("0100000002000000")),)
-    assert third == SeenParameter(b"\xfe\xff\xff\xff")
 
 
 @pytest.mark.parametrize(
