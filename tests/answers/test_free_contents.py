@@ -28,11 +28,13 @@ from tests.support.random_cta_kernels import random_free_kernel, ring_of_cta
 from tools.judge_ctas import by_contents
 
 GRID = (4, 1, 1)
+MOST = (1 << 32) - 1  #: what a word holds
 
 
 @pytest.mark.parametrize("seed", [3, 4, 7, 8])
 def test_the_kinds_are_those_of_reading_all_contents(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "EACH", contents.EACH if seed % 2 else 1)  # by combinations, or by parts
+    monkeypatch.setattr(contents, "_TOGETHER", contents._TOGETHER if seed % 4 else 1)  # of values, or of ranges
     text, launch = random_free_kernel(seed)
     _, cases, wrong = by_contents(extract(read_module(text, "random.ptx"), launch))
     assert (cases > 6, wrong) == (True, []), seed
@@ -55,6 +57,10 @@ def checked(folder: Path, made: str, free: Free, *settings: str, value: int = 1,
 
 NEXT = " ld.global.u32 %r30, [%rd3+4];\n sub.u32 %r31, %r30, %r24;"  #: how many rows this CTA has, by offsets
 FIRST = " ld.global.u32 %r30, [%rd1];"
+FEW = " min.u32 %r30, %r24, 5;"  #: tiles, at most
+ONE_LENGTH = FEW + " setp.eq.u32 %p4, %r24, 1000000;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
+ROUNDED = " shr.u32 %r30, %r24, 20;\n add.u32 %r31, %r24, 77;\n shr.u32 %r31, %r31, 20;\n"
+ROUNDED += " shr.u32 %r30, %r30, 10;\n shr.u32 %r31, %r31, 10;"
 TILES = " add.u32 %r30, %r24, 127;\n shr.u32 %r30, %r30, 7;\n shr.u32 %r31, %r24, 7;"
 
 
@@ -68,6 +74,11 @@ TILES = " add.u32 %r30, %r24, 127;\n shr.u32 %r30, %r30, 7;\n shr.u32 %r31, %r24
         (TILES, Free(0, 384, 64), (30, 30), None),
         (TILES, Free(0, 384, 64), (31, 30), {"lens[0]": 64}),  # a length that is no multiple of the tile
         (TILES, Free(0, 384, 128), (31, 30), None),
+        (FEW, Free(0, MOST), (30, 30), None),
+        (ONE_LENGTH, Free(0, MOST), (30, 31), {"lens[0]": 1000000}),
+        (ONE_LENGTH, Free(0, MOST - 3, 3), (30, 31), None),
+        (ROUNDED, Free(0, MOST >> 1), (30, 31), {"lens[0]": (1 << 30) - 77}),  # a tile more, 77 elements too early
+        (ROUNDED, Free(0, MOST >> 1), (31, 30), None),  # one is not taken
         (FIRST, Free(1, 1), (30, 24), None),
         (FIRST, Free(0, 2), (24, 24), None),
         (FIRST, Free(0, 2), (30, 24), {"lens[0]": 0}),  # the first group is smaller than this CTA's

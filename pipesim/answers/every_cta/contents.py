@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
+from pipesim.answers.every_cta.boxes import Box, Ends, Word
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.conditions import Condition
@@ -19,12 +20,12 @@ from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.trace.arrays import np
 
-Word = tuple[str, int]  #: an element: its array, and the index
-Domains = dict[Word, "np.ndarray"]  #: the values that elements may have, by their numbers
+Domains = dict[Word, "range | np.ndarray"]  #: the values that elements may have, by their numbers
 
 EACH = 1 << 16  #: combinations of values of all elements, where each of them is looked at
 _TOGETHER = 1 << 14  #: combinations of values that are looked at one by one
-_MOST_PARTS = 4096  #: halves that one search looks at
+_MOST_PARTS = 4096  #: halves, and bounds of constraints, that one search looks at
+_MOST_ROUNDS = 16  #: in which constraints narrow what others are about
 _MOST_CELLS = 1 << 14  #: sets of contents that are asked about for one cluster
 
 
@@ -152,7 +153,7 @@ class _ContentsSearch:
     def __init__(self, place: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]) -> None:
         self._place, self._arrays = place, arrays
         self._words: dict[Terms, tuple[Word, ...]] = {}
-        self._shares: dict[Terms, dict[Word, np.ndarray] | None] = {}
+        self._sums: dict[Terms, dict[tuple[Word, ...], Terms]] = {}
         self._forms = Forms()
         self._parts = 0
 
@@ -169,12 +170,13 @@ class _ContentsSearch:
         for each in constraints:
             joined[each.terms] = each.joined(joined.get(each.terms, each))
         words = sorted({word for each in constraints for word in self.words(each.terms)})
-        numbers = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
-        domains = {word: np.arange(each.start, each.stop, dtype=np.int64) for word, each in numbers.items()}
+        numbers: Domains = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
         self._parts = 0
-        found = self._solve([*joined.values(), *self.rising(words)], domains)
+        found = self._solve([*joined.values(), *self.rising(words)], numbers)
         usual = {word: self._arrays[word[0]].usual[word[1]] for word in words}
-        return None if found is None else {w: int(each[np.argmin(each != usual[w])]) for w, each in found.items()}
+        if found is None:
+            return None
+        return {word: usual[word] if usual[word] in each else int(each[0]) for word, each in found.items()}
 
     def rising(self, words: Sequence[Word]) -> Iterator[Constraint]:
         """What elements of one array that rise have in common."""
@@ -205,7 +207,9 @@ class _ContentsSearch:
     def _narrow(self, constraints: Sequence[Constraint], domains: Domains) -> list[Constraint] | None:
         """Leave out values with which a constraint fails; those that do not yet hold for all, None if one cannot."""
         left, before = list(constraints), -1
-        while before != (before := sum(map(len, domains.values()))):
+        for _ in range(_MOST_ROUNDS):
+            if before == (before := sum(map(len, domains.values()))):
+                break
             kept = []
             for each in left:
                 held = self._apply(each, domains)
@@ -219,51 +223,61 @@ class _ContentsSearch:
     def _apply(self, each: Constraint, domains: Domains) -> bool | None:
         """Leave out values with which it fails; whether it holds for all others, None if for none."""
         words = self.words(each.terms)
-        combinations = prod(len(domains[w]) for w in words)
-        if combinations <= _TOGETHER or sum(len(domains[w]) > 1 for w in words) == 1:
+        if prod(len(domains[w]) for w in words) <= _TOGETHER:
             return self._one_by_one(each, words, domains)
-        shares = self._shares_of(each.terms, words)
-        if shares is None:
-            return False
-        mine = {w: shares[w][domains[w]] for w in words}
-        ends = {w: (int(s.min()), int(s.max())) for w, s in mine.items()}
-        base = sum(map(int, shares.get(_NO_WORD, ())))
-        low, high = (base + sum(end[n] for end in ends.values()) for n in (0, 1))
-        for w, share in mine.items():
-            fits = (share + (high - ends[w][1]) >= each.low) & (share + (low - ends[w][0]) <= each.high)
-            if not fits.any():
-                return None
-            domains[w] = domains[w][fits]
+        self._parts += 1
+        box = Box(Evaluation(self._place), {w: (int(domains[w][0]), int(domains[w][-1])) for w in words})
+        sums = {w: (Form(0, terms), box.bounds(Form(0, terms))) for w, terms in self._sums_of(each.terms).items()}
+        low, high = (sum(ends[n] for _, ends in sums.values()) for n in (0, 1))
+        if low > each.high or high < each.low:
+            return None
+        for mine, (form, ends) in sums.items():
+            limits = each.low - (high - ends[1]), each.high - (low - ends[0])
+            for word in mine if ends[0] < limits[0] or limits[1] < ends[1] else ():
+                fits = self._fitting(box, form, mine, word, domains[word], limits)
+                if not len(fits):
+                    return None
+                domains[word] = fits
         return each.low <= low and high <= each.high and not any(low <= n <= high for n in each.never)
 
+    def _fitting(
+        self, box: Box, form: Form, words: Sequence[Word], word: Word, domain: range | np.ndarray, limits: Ends
+    ) -> range | np.ndarray:  # fmt: skip
+        """Those values of an element with which a sum of such of these words may be within limits."""
+        if len(words) == 1 and len(domain) <= _TOGETHER:
+            values = _array(domain)
+            share = self._value(form.terms, {word: values})
+            few: np.ndarray = values[(share >= limits[0]) & (share <= limits[1])]
+            return few
+        found = box.fitting(form, word, limits)
+        first, last = found if found is not None else (0, -1)
+        if isinstance(domain, range):
+            return range(first, last + 1)
+        return domain[(domain >= first) & (domain <= last)]
+
     def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
-        grid = np.meshgrid(*(domains[w] for w in words), indexing="ij")
+        grid = np.meshgrid(*(_array(domains[w]) for w in words), indexing="ij")
         value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
         shape = tuple(len(domains[w]) for w in words)
         holds = np.broadcast_to(np.asarray(each.holds(value), dtype=bool), (prod(shape),)).reshape(shape)
         if not holds.any():
             return None
         for n, word in enumerate(words):
-            domains[word] = domains[word][holds.any(axis=tuple(m for m in range(len(words)) if m != n))]
+            domains[word] = _array(domains[word])[holds.any(axis=tuple(m for m in range(len(words)) if m != n))]
         return bool(holds.all())
 
-    def _shares_of(self, terms: Terms, words: Sequence[Word]) -> dict[Word, np.ndarray] | None:
-        """What each element adds to a sum, by the number of its value; None if some depend on each other."""
-        if terms not in self._shares:
-            parts: dict[Word, Terms] = {}
-            for atom, factor in terms:
-                mine = self.words(((atom, factor),))
-                word = mine[0] if mine else _NO_WORD
-                parts[word] = (*parts.get(word, ()), (atom, factor))
-                if len(mine) > 1:
-                    self._shares[terms] = None
-                    return None
-            every = {w: np.arange(self._arrays[w[0]].most + 1, dtype=np.int64) for w in words}
-            self._shares[terms] = {w: self._value(part, every) for w, part in parts.items()}
-        return self._shares[terms]
+    def _sums_of(self, terms: Terms) -> Mapping[tuple[Word, ...], Terms]:
+        """The parts of a sum by the elements on which they depend."""
+        if terms not in self._sums:
+            parts = self._sums[terms] = {}
+            for each in terms:
+                mine = self.words((each,))
+                parts[mine] = (*parts.get(mine, ()), each)
+        return self._sums[terms]
 
     def _value(self, terms: Terms, values: Mapping[Word, np.ndarray]) -> Any:
         return Evaluation(self._place, values).sum(Form(0, terms))
 
 
-_NO_WORD: Word = ("", 0)
+def _array(domain: range | np.ndarray) -> np.ndarray:
+    return np.arange(domain.start, domain.stop, dtype=np.int64) if isinstance(domain, range) else domain

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pipesim.answers.every_cta.boxes import Word
 from pipesim.answers.every_cta.conditions import Evaluation, broken, completed, covered, holds
-from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
+from pipesim.answers.every_cta.contents import OpenContents, UndecidedError
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts
 from pipesim.explain.anatomy.read import anatomy, differences

@@ -8,7 +8,7 @@ cut off. Two expressions that are equal as sums are equal for all inputs.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -368,13 +368,18 @@ def _at_width(terms: Terms, size: int) -> tuple[Form, Terms]:
 def _bounds_of_rest(terms: Terms) -> tuple[int, int]:
     of = Form(0, terms)
     low, high = of.low, of.high
-    for atom, factor in of.terms:
+    for rest, (less, more) in rests_of_division(terms):
+        low, high = max(low, rest.low + less), min(high, rest.high + more)
+    return low, high
+
+
+def rests_of_division(terms: Terms) -> Iterator[tuple[Form, tuple[int, int]]]:
+    """A sum without a whole multiple of a quotient and what was divided, and from what to what the difference is."""
+    for atom, factor in terms:
         if atom.operation == "quotient" and not factor % (divisor := atom.arguments[1].constant):
             times = -factor // divisor
-            rest = of.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], -times)
-            left = sorted((0, times * (divisor - 1)))
-            low, high = max(low, rest.low + left[0]), min(high, rest.high + left[1])
-    return low, high
+            rest = Form(0, terms).plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], -times)
+            yield rest, (min(0, times * (divisor - 1)), max(0, times * (divisor - 1)))
 
 
 def _is_negative(of: Any) -> Any:

@@ -46,7 +46,6 @@ from pipesim.ptx.text.declarations import Function
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_NAME = 80  #: characters
 MOST_VALUES = 1 << 20  #: of an array, and of all that have a count
-MOST_FREE = 1 << 20  #: values that a free element may have
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
@@ -253,9 +252,6 @@ def _free(given: Members, kind: str) -> Free:
     if low > high or (high - low) % step:
         fact = f"{low} to {high} in steps of {step}" if low <= high else f"from {low} to {high}"
         raise each.error("high", f"no range of values goes {fact}", correction=_FREE)
-    if (high - low) // step >= MOST_FREE:
-        fact = f"{(high - low) // step + 1:,} values of each element, and {MOST_FREE:,} can be looked at"
-        raise each.error("high", fact, correction="give smaller bounds, or a step")
     rises = each.wholes("rises_by", high=half - 1, most=2) if "rises_by" in each.data else ()
     if "rises_by" in each.data and (len(rises) != 2 or rises[0] > rises[1] or any(by % step for by in rises)):
         fact = f"expected the least and the greatest of the differences, multiples of {step}"

@@ -17,7 +17,6 @@ from pipesim.ptx.emulate.values import Leaf, Unknown, Value, same
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
-from pipesim.ptx.launch.file import MOST_FREE
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL, TILE_COUNTER, Launch, Policies
 from pipesim.ptx.text.instruction import Instruction
@@ -64,9 +63,8 @@ class HandedOut:
                 _, more = self._is_left(TILE_COUNTER, count)
                 if self._in_laps:
                     return (self._any("tile", 0, low - 1) if more else self._any("end", low, most)) * step + first
-            if most <= MOST_FREE:
-                array = FreeArray(HANDED_OUT, first, step, most, count + 1, last, late=(count, low))
-                usual = first + step * last[number] if number <= count else usual
+            array = FreeArray(HANDED_OUT, first, step, most, count + 1, last, late=(count, low))
+            usual = first + step * last[number] if number <= count else usual
         return self._tile(number, usual, array)
 
     def is_free(self, policy: str) -> bool:
