@@ -11,8 +11,6 @@ import pipesim
 from pipesim.api.timelines import comparison_scene
 from pipesim.cli.main import main
 from pipesim.report.pictures.scene_svg import scene_svg
-from pipesim.scene.parts import Scene
-from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
@@ -50,30 +48,6 @@ def counterexamples(x: object, **params: int) -> list[pipesim.CounterexampleDiag
     return [each for each in found if each is not None]
 
 
-@pytest.fixture(scope="module")
-def forgets() -> ET.Element:
-    (found,) = counterexamples(f"{EXAMPLES}/ring_forgets.py:ring")
-    return ET.fromstring(found.svg())
-
-
-def test_the_lanes_are_the_agents_and_their_ends_are_at_the_foot(forgets: ET.Element) -> None:
-    said = texts(forgets)
-    assert {"load", "mma", "move", "waits for empty[1]", "waits for full[1]", "ring_forgets.py:20"} <= set(said)
-    foot = [r for r in forgets.iter(f"{NS}rect") if r.get("class") == "bad"]
-    assert len(foot) == 2
-    lowest = max(float(r.attrib["y"]) for r in forgets.iter(f"{NS}rect") if r.get("class") in ("step", "focus"))
-    assert all(float(r.attrib["y"]) > lowest for r in foot), "time runs downwards"
-
-
-def test_an_arrow_leads_from_what_completes_a_phase_to_the_wait_that_saw_it(forgets: ET.Element) -> None:
-    """Three tiles land, and each lets the other agent pass; the first one's landing is folded away."""
-    arrows = [p for p in forgets.iter(f"{NS}path") if p.get("class") == "frees"]
-    waits = [t for t in texts(forgets) if t.startswith("wait full[")]
-    assert len(arrows) == len(waits) == 4
-    boxes = {r.attrib["x"] for r in forgets.iter(f"{NS}rect") if r.get("class") == "step"}
-    assert len(boxes) == 2
-
-
 @pytest.mark.sampled(4, 10)
 @pytest.mark.parametrize("name", slow_but(sorted(BROKEN)[::10], sorted(BROKEN)))
 def test_every_wrong_twin_has_a_picture(name: str) -> None:
@@ -103,18 +77,6 @@ def test_a_run_without_events_has_no_timeline() -> None:
     result = pipesim.simulate(p)
     assert result.svg() == ""
     assert "<img" not in result._repr_html_()
-
-
-@pytest.mark.parametrize("traced", [False, True])
-def test_a_simulation_in_a_notebook_is_the_picture_that_export_draws(traced: bool) -> None:
-    result = pipesim.simulate("producer_consumer", tiles=6, traced=traced)
-    drawn, trace = simulated_scene(result.program, result.profile, traced=traced)
-    assert trace.events.cycle.tolist() == result.trace.events.cycle.tolist()
-    ((caption, svg),) = result.pictures()
-    assert caption == "the timeline of producer_consumer"
-    assert svg == scene_svg(Scene("producer_consumer", (drawn,)))
-    assert "copies in flight" in svg
-    assert "a recording does not show" not in svg, "a simulation knows when a transfer landed"
 
 
 @pytest.mark.slow

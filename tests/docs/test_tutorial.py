@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from hwkernels.device.compile import compile_source
-from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.targets import find
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
 from tests.support.paths import EXAMPLES, ROOT
 
 TABLE = dict(
@@ -21,13 +15,6 @@ TABLE = dict(
 
 def target(name: str):
     return find(f"{EXAMPLES / name}.py:scale")
-
-
-@pytest.mark.slow
-def test_the_kernel_compiles_without_a_warning():
-    compiled = compile_source(EXAMPLES / "scale.cu", {})
-    assert compiled.log == ""
-    assert compiled.entry.startswith("_Z10scaleTiles")
 
 
 def test_the_tables_counts_are_those_of_the_protocol_and_of_the_kernel():
@@ -45,17 +32,6 @@ def test_the_tables_counts_are_those_of_the_protocol_and_of_the_kernel():
     assert TABLE == protocol == kernel
 
 
-def test_the_shapes_are_those_of_the_kernel():
-    """Stages, bytes and warps, as the kernel's constants have them."""
-    text = (EXAMPLES / "scale.cu").read_text("utf-8")
-    defaults = target("scale").defaults
-    shape = f"kIn = {defaults['stages']}, kOut = {defaults['out_stages']}, kFloats = {defaults['tile_bytes'] // 4};"
-    assert shape in text
-    program = target("scale").build({})
-    assert [(a.role, a.warp) for a in program.agents] == [("load", 0), ("scale", 1), ("scale", 2), ("store", 3)]
-    assert f"__launch_bounds__({32 * len(program.agents)})" in text
-
-
 def test_what_the_page_shows_of_the_protocol_can_be_pasted_together():
     """The blocks of sections 1 to 3, one behind the other, and the return that the text names: the file itself."""
     page = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
@@ -63,17 +39,3 @@ def test_what_the_page_shows_of_the_protocol_can_be_pasted_together():
     blocks = re.findall(shown, page, re.DOTALL | re.MULTILINE)
     pasted = [line for block in [*blocks, "    return p\n"] for line in block.splitlines() if line]
     assert pasted == [line for line in (EXAMPLES / "scale.py").read_text("utf-8").splitlines() if line]
-
-
-@pytest.mark.parametrize(
-    ("name", "tiles", "outcome"),
-    [
-        ("scale", 64, Ending.FINISHED),
-        ("scale_forgets", 4, Ending.FINISHED),  # as many as there are stages: nothing is seen
-        ("scale_forgets", 5, Ending.DEADLOCK),
-    ],
-)
-def test_what_is_forgotten_shows_from_the_second_lap_on(name, tiles, outcome):
-    ran = simulate(target(name).build({"tiles": tiles}), load_profile("h100"))
-    assert ran.outcome is outcome
-    assert ran.faults == ()

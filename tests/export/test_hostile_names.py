@@ -43,7 +43,7 @@ from tests.support.hostile_names import HOSTILE, MARK, hostile
 from tests.support.lanes import long_but, slow_but
 from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import cluster, matrix, ring
-from tools import judge_spin, trace_index
+from tools import judge_spin
 
 FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
 BOTH = [*FAST, *(HOSTILE[kind] for kind in ("promela", "C header", "shell", "option"))]
@@ -108,14 +108,6 @@ def test_spin_builds_the_model_and_nothing_of_a_name_runs(name: str, preprocesso
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
     assert "errors: 0" in done.stdout
     assert not (tmp_path / MARK).exists()
-
-
-@needs_spin
-def test_spin_takes_the_model_without_a_word(name: str, tmp_path: Path) -> None:
-    (tmp_path / "model.pml").write_text(to_promela(hostile(name)), encoding="utf-8")
-    command = ["spin", "-Pcat", "-a", "model.pml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
-    assert (done.stdout + done.stderr).strip() == ""
 
 
 # C: the table that a kernel includes
@@ -205,12 +197,6 @@ def test_a_trace_is_stored_in_the_folder_of_its_device(name: str) -> None:
     found = trace_name(meta)
     assert re.fullmatch(r"[a-z0-9-]+/[A-Za-z0-9_.-]+\.parquet", found)
     assert Path(found).parts[0] not in ("..", ".")
-
-
-def test_a_page_of_traces_shows_it_as_text(name: str) -> None:
-    text = trace_index.markdown_text(name)
-    assert text.isprintable()
-    assert not re.search(r"(?<!\\)(?:\\\\)*[|<>`\[\]&]", text)
 
 
 @pytest.mark.sampled(2, 4)

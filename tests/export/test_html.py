@@ -71,15 +71,6 @@ def test_a_page_has_the_slices_arrows_and_counters_of_its_runs() -> None:
         ]
 
 
-def test_when_an_arrow_starts_and_ends_follows_from_its_slices() -> None:
-    """The page has no times of arrows: the script takes them from the slices."""
-    for run in runs():
-        for arrow in run.arrows:
-            source, target = run.slices[arrow.source], run.slices[arrow.target]
-            assert arrow.to == target.end
-            assert arrow.at == (min(source.end, target.end) if source.kind.in_flight else source.begin)
-
-
 @pytest.mark.slow
 def test_a_story_unfolds_to_every_state() -> None:
     """A step lists what it changes; here it is put together again, as the script does."""

@@ -167,14 +167,6 @@ def test_counters_follow_from_the_arrows(run: str) -> None:
         assert slots[-1][1] == 0
 
 
-def test_bytes_are_pending_from_the_expect_to_the_landing() -> None:
-    file = both().file
-    (copy,) = (e for e in file.slices if e.track[0] == SIM and e.name.startswith("copy → q[0]"))
-    (expect,) = (e for e in file.slices if e.track[0] == SIM and e.name == "arrive, expects bytes q_full[0]")
-    counter = file.counters[SIM, "CTA 0", "q_full[0]: bytes pending"]
-    assert counter == [(0, 0)] * (expect.begin > 0) + [(expect.begin, 32768), (copy.end, 0)]
-
-
 def test_two_processes_one_clock_and_a_track_for_each_warp_under_its_cta_and_sm() -> None:
     tracks = both().file.tracks
     sm = both().traces[HW].meta.ctas[0].sm
@@ -184,13 +176,6 @@ def test_two_processes_one_clock_and_a_track_for_each_warp_under_its_cta_and_sm(
     assert warps == [f"warp {n}: producer/{n}" for n in range(4)] + [f"warp {n + 4}: consumer/{n}" for n in range(8)]
     assert min(each.begin for each in both().file.slices if each.track[0] == SIM) == 0
     assert min(each.begin for each in both().file.slices if each.track[0] == HW) == 0
-
-
-def test_mmas_are_in_flight_as_often_as_they_are_issued() -> None:
-    for run in (SIM, HW):
-        mmas = [each for each in both().file.slices if each.track[0] == run and each.category == "MMA in flight"]
-        assert len(mmas) == 8 * 2 * 8  # 8 warps, 2 products for each of 8 blocks
-        assert all(each.end > each.begin for each in mmas)
 
 
 @pytest.mark.skipif(shutil.which("trace_processor_shell") is None, reason="trace_processor_shell is not installed")

@@ -13,13 +13,12 @@ import pytest
 from pipesim.answers.views import check as views
 from pipesim.model.finding import Verdict
 from pipesim.model.program_json import dumps
-from pipesim.timed.profile import FOLDER
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
 from tests.support.random_programs import FAMILIES
 from tools.fuzz import naive, worker
 from tools.fuzz.cases import Answer, Case, complaints, judged
-from tools.fuzz.kinds import KINDS, profiles, programs, schedules, traces
+from tools.fuzz.kinds import KINDS, programs, schedules, traces
 from tools.fuzz.runner import run
 
 FIRST = 30_040  #: the first seed of those in the fast lane
@@ -40,23 +39,6 @@ def test_what_comes_back_is_a_clear_error_or_a_result_that_is_confirmed(kind: st
     inside = [seed for seed in seeds if not worker.case_of(kind, seed).alone]
     wrong = [(seed, worker.carry_out(kind, seed).wrong) for seed in inside]
     assert [each for each in wrong if each[1]] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_is_a_case(kind: str) -> None:
-    """The same files and words every time, and in another process."""
-    one, again = worker.case_of(kind, 7), worker.case_of(kind, 7)
-    assert (one.files, one.words, one.what) == (again.files, again.words, again.what)
-    assert worker.case_of(kind, 8).files != one.files or worker.case_of(kind, 8).words != one.words
-
-
-@pytest.mark.sampled(2, 3)
-@pytest.mark.parametrize("kind", KINDS)
-def test_cases_are_of_every_outcome(kind: str) -> None:
-    """A fuzzer whose input is always refused at once looks at nothing else."""
-    cases = [worker.case_of(kind, seed) for seed in range(100, 160)]
-    assert len({case.what for case in cases}) > 20
-    assert len({case.words for case in cases}) > 4
 
 
 # What a wrong answer looks like
@@ -159,17 +141,6 @@ def test_a_schedule_that_is_wrongly_refused_or_accepted_is_seen() -> None:
     assert refuses(answer(3, "{}")) == "exit code 3 for a line that is not a schedule"
 
 
-def test_a_profile_that_is_wrongly_accepted_is_seen() -> None:
-    text = (FOLDER / "h100.json").read_text(encoding="utf-8")
-    assert profiles.confirm(text.encode())(answer(0)) == ""
-    wrong = profiles.confirm(text.replace('"sms"', '"sm"').encode())
-    assert wrong(answer(0)) == "accepted, and not valid by its schema: []"
-    assert wrong(answer(2)) is None
-    said = profiles.confirm(text.encode())(answer(1))
-    assert said is not None
-    assert "does not finish" in said
-
-
 def in_folder(case: Case, folder: Path) -> tuple[Answer, list[str]]:
     """A case's answer and what is complained of, in a folder that is made for it."""
     folder.mkdir()
@@ -198,8 +169,3 @@ def test_the_naive_search_and_the_plain_one_agree(family: str) -> None:
             compared += 1
             assert {kind.name.lower() for kind in plain.kinds} == seen.wrong
     assert compared > 4
-
-
-@pytest.mark.parametrize("text", ["", "x", "0..0", "99", "0*0", "0*-1", "~0:1", "0" * 40, "0*" + "9" * 5_000, "٣"])
-def test_the_naive_replay_refuses_what_is_no_schedule(text: str) -> None:
-    assert naive.replay(right_ring(1, 2).flatten(), text) is None
