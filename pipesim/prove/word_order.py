@@ -30,7 +30,7 @@ from pipesim.prove.refutation import Refutation, Why
 from pipesim.prove.word_circles import MISSED, may_miss_each_other
 
 NO_ORDER = "what is seen of words goes together in no order of all accesses, of which memory has some"
-_RACES = "a load without .relaxed, .acquire or .volatile of a word that another CTA may write meanwhile"
+_RACES = "an access without .relaxed, .acquire or .volatile to a word that another CTA may write meanwhile"
 _REPLACES = (WordAct.STORE, WordAct.CHANGE)  #: what leaves a value that the one before does not decide
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
@@ -88,21 +88,24 @@ def places_of(found: WordsOfRun) -> set[tuple[int, int]]:
 
 def more_than_orders(program: Program, found: WordsOfRun) -> str:
     """Why the kernel may do more than orders of all accesses show, "" if it does not."""
-    weak = [(load, word.writes[k]) for word in found.words for load in word.weak for k in load.writes]
+    weak = [(load, word, k) for word in found.words for load in word.weak for k in load.writes]
     circles = bool(found.observed) and len(found.words) > 1
     if found.narrow or not (weak or circles):
         return found.narrow
-    clocks = OccursBefore(program, places_of(found) | {(load.agent, load.pc) for load, _ in weak})
+    clocks = OccursBefore(program, places_of(found) | {(load.agent, load.pc) for load, *_ in weak})
     certified(program, clocks)
     if any(_may_race(*each, clocks.moments) for each in weak):
         return _RACES
     return MISSED if circles and may_miss_each_other(program.code, found.words, clocks) else ""
 
 
-def _may_race(load: WeakLoad, write: WordWrite, moments: Mapping[tuple[int, int], Knowledge]) -> bool:
-    """Whether release and acquire order a weak load and a write in neither way."""
+def _may_race(load: WeakLoad, word: GlobalWord, k: int, moments: Mapping[tuple[int, int], Knowledge]) -> bool:
+    """Whether release and acquire order a weak access in neither way with a write, or an atomic that observed it."""
+    write = word.writes[k]
     at, other = moments.get((load.agent, load.pc)), moments.get((write.agent, write.last))
-    before = at is not None and at.synced.covers(write.agent, write.last)
+    later = enumerate(word.writes[k + 1 :] if write.act is not WordAct.STORE else (), k + 1)
+    told = [write, *(each for n, each in later if each.observed and word.since(n) <= k)]
+    before = at is not None and any(at.synced.covers(each.agent, each.last) for each in told)
     return not before and (other is None or not other.synced.covers(load.agent, load.pc))
 
 

@@ -162,8 +162,8 @@ def test_wrong_kernels_are_refuted_at_the_line_that_is_wrong(name: str) -> None:
 
 #: Of the kernels of ``reports.cu`` how many CTAs are followed, and the kinds of what is wrong with the wrong one.
 REPORTS: dict[str, tuple[int, set[FaultKind]]] = {
-    "last_resets": (3, {RACE, WEAK}),  # the first one takes the count back
-    "plain_reset": (2, {RACE, WEAK}),  # after it has let the others go on
+    "last_resets": (4, {RACE, WEAK}),  # the first one takes the count back
+    "plain_reset": (3, {RACE, WEAK}),  # after it has let the others go on
     "early_reset": (3, {RACE}),
     "initialised": (3, {RACE}),
     "plain_flag": (4, {RACE, WEAK}),
@@ -174,7 +174,7 @@ REPORTS: dict[str, tuple[int, set[FaultKind]]] = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=[pytest.mark.slow] * (n == 3)) for each, (n, _) in REPORTS.items()]
+    "name", [pytest.param(each, marks=[pytest.mark.long] * (each == "plain_reset")) for each in REPORTS]
 )
 def test_kernels_of_the_kinds_that_are_reported_are_refuted_where_they_are_wrong(name: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")

@@ -36,6 +36,7 @@ from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.values import MOST_OF_GRID, SIZES_TOGETHER, ctas_that_fit
 
 _FEW_ORDERS = 4  #: in which atomics of more CTAs are looked at
+_MORE_ORDERS = {2: 64, 3: 96}  #: where no grid with fewer CTAs is looked at
 _MOST_CLOCKED = 1 << 22  #: warps, times operations, of a grid that is followed whole
 _MOST_IN_ORDER = 64  #: warps of all of them, whose atomics are looked at in an order
 
@@ -175,6 +176,7 @@ def _of_size(
     """
     code, large = kernel.kernel.code, size * len(kernel.streams) > _MOST_IN_ORDER
     most = MOST_ORDERS.get(size, 1 if large else _FEW_ORDERS)
+    most = _MORE_ORDERS.get(size, most) if size == prod(kernel.kernel.launch.grid) else most
     for made in orders(partial(kernel.together, size), most, MOST_TOGETHER):
         if made is None or (made.words and _are_too_many(made.words, large=large)):
             known.why_not = "" if known.sizes else MANY_WARPS if made and not large else "too many orders of atomics"
