@@ -29,7 +29,6 @@ UNWRITTEN: Final = 0xFF  #: every byte of a host buffer before the launch: no re
 
 MAX_FULL_SITES: Final = (1 << FULL_SITE[1]) - 1  #: a tag of ones marks a record that was not written
 SEQUENCE_PERIOD: Final = 1 << FULL_SEQUENCE[1]  #: the running number of a record is modulo this
-FULL_WORDS: Final = 2  #: 32-bit words of a full record: clock, tag
 POSITIONAL_WORDS: Final = 1  #: of a timestamp, and of the hash
 
 HASH_FACTOR: Final = 0x9E3779B1  #: odd, so that no two hashes meet by a step with the same site

@@ -14,14 +14,13 @@ Which phase a wait means:
   try and the wait after it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
   phases on, since no parity could distinguish that from the phase already seen.
 * An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be distinguished from
-  one that looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, in order;
-  once a test has passed, the next wait means the next of them.
+  one that looks twice, and is taken for that.
 * An ``init`` begins a barrier's life afresh, for every agent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pipesim.model import barrier as mbarrier
@@ -61,13 +60,11 @@ class Aliasing:
 class Laps:
     """Watches any driver of the machine; ``disagreements`` is empty as long as parity and counters agree."""
 
-    def __init__(self, program: Program, takes: Mapping[tuple[int, int], Sequence[int]] | None = None) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self._takes = dict(takes or {})
         self._completed = [0] * len(program.barriers)
         self._lives = [0] * len(program.barriers)
         self._meant: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, barrier) → life of the barrier, phase
-        self._taken = dict.fromkeys(self._takes, 0)  # how many of the phases listed have passed
         self._found: dict[tuple[int, int, int], Aliasing] = {}
         self.tests = 0
 
@@ -109,8 +106,6 @@ class Laps:
             return  # a fault of its own, and no answer
         meant = self._means(agent, barrier, parity)
         self._meant[agent, barrier] = (self._lives[barrier], meant)
-        if passed and (agent, barrier) in self._taken:
-            self._taken[agent, barrier] += 1
         self.tests += 1
         completed = self._completed[barrier]
         if passed != (completed > meant):
@@ -119,10 +114,6 @@ class Laps:
             self._found.setdefault((agent, pc, completed), found)
 
     def _means(self, agent: int, barrier: int, parity: int) -> int:
-        listed = self._takes.get((agent, barrier), ())
-        taken = self._taken.get((agent, barrier), 0)
-        if taken < len(listed):
-            return listed[taken]
         life, last = self._meant.get((agent, barrier), (-1, 0))
         if life != self._lives[barrier]:
             return -parity

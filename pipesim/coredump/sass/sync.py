@@ -75,7 +75,6 @@ class SyncInstruction:
     threads: int = -1
     arrives: bool = False
     expects: bool = False
-    drops: bool = False
     remote: bool = False  #: of the cluster's window: the CTA is in the address
     multicast: bool = False
 
@@ -152,7 +151,6 @@ def _syncs(word: Word, address: MachineAddress) -> SyncInstruction:
         number=way,
         arrives=arrives,
         expects=expects,
-        drops=bool(word.high >> 11 & 1),
         remote=bool(word.high >> 10 & 1),
     )
 
