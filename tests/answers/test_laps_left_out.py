@@ -22,14 +22,14 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import Launch, Number, Parameter
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.prepare import prepare
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.nested_loops import nested_kernel
-from tests.support.tile_kernels import RIGHT, sized_kernel_of_tiles
+from tests.support.tile_kernels import RIGHT, WRONG, kernel_of_tiles, sized_kernel_of_tiles
 from tools.judge_sizes import judge_laps
 
 
@@ -52,6 +52,17 @@ def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
 def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
     """Of random kernels: rings whose depth divides no count, parities carried from tile to tile, tails, two rings."""
     assert judge_laps(seed)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(RIGHT, Verdict.PROVED), (WRONG, Verdict.REFUTED)])
+def test_a_tile_that_its_number_decides_is_in_no_lap_like_others(count: str, verdict: Verdict) -> None:
+    """Tile 100 of those that the launch gives is odd: the others follow each other as a counter gives them."""
+    given = tuple(8 + 2 * n + (n == 100) for n in range(120))
+    odd = " and.b32 %r48, %r20, 1;\n setp.eq.u32 %p7, %r48, 1;"
+    text, launch = kernel_of_tiles(odd, count, counter=True, policies=Policies(tile_counter=8, handed_out=given))
+    assert (
+        prove(program_of((text, replace(launch, parameters=(Parameter("n", Number("u32", 260)),))))).verdict is verdict
+    )
 
 
 SIZES = [(24, 20_000), (4_096, 1_024), (4, 100_000), (100_000, 3), (1_000_000, 7_002)]

@@ -27,6 +27,7 @@ from pipesim.model.finding import Advisory, Deadlock, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
+from pipesim.prove.any_size.family import Stop
 from pipesim.prove.any_size.laps import is_same
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import Check, How, unknown
@@ -217,7 +218,7 @@ def _scope(state: CheckState) -> VerdictScope:
     return replace(
         scope,
         contents={} if state.talk else state.others.contents,
-        any_tiles=state.others.any_tiles,
+        any_tiles=0 if any(each.why is Stop.HANDED_OUT for each in state.ranges) else state.others.any_tiles,
         together=tuple(talk.sizes),
         words=tuple(talk.words),
         meet=talk.meet,

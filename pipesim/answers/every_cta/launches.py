@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import product
+from itertools import count, product
 from math import prod
 from typing import Any
 
@@ -246,7 +246,10 @@ class OtherLaunches:
         asked = [each for each in self._looked if HANDED_OUT in each.every.arrays]
         if not asked:
             return None
-        return min((each.tiles - 1 for each in asked if not each.every.any_tiles), default=-1)
+        if all(each.every.any_tiles for each in asked):
+            return -1
+        whole = {each.tiles for each in self._looked if each not in asked or each.every.any_tiles}
+        return max(next(n for n in count() if n not in whole) - 1, 0)
 
     @property
     def checked_with(self) -> dict[str, tuple[int, ...]]:

@@ -59,7 +59,8 @@ class SizeClass:
     """Values that do the same as the first of them, which is ``value``; ``last``: the last one.
 
     ``kinds``: the kinds of CTAs, each with what it does. ``complete``: every CTA is of one of them. ``handed_out``: it
-    is handed out tiles, of which other numbers were not looked at. ``others``: what it does with other tiles, of a few.
+    is handed out tiles, of which other numbers were not looked at. ``others``: what it does with other tiles, of a few;
+    ``next_alone``: of more, with which it may do something else.
     """
 
     value: int
@@ -68,6 +69,7 @@ class SizeClass:
     complete: bool
     handed_out: bool = False
     others: tuple[tuple[CtaKind, Program], ...] = ()
+    next_alone: bool = False
 
     def program_of(self, cta: int, places: dict[str, np.ndarray]) -> Program | None:
         """What a CTA does, whose free inputs these are; None if it is of none of the kinds."""
@@ -162,7 +164,7 @@ class SizeClasses:
             few = (first, *others) if array.count <= MOST_ANY + (array.late[0] > 0 or array.late[1] > 0) else ()
             self._spent += sum(kind.instructions for kind in others.kinds if few)
             made = tuple(each.program.with_strictness(self._target.strictness) for each in few)
-            return replace(given, others=tuple(zip(others.kinds, made, strict=False)))
+            return replace(given, others=tuple(zip(others.kinds, made, strict=False)), next_alone=not few)
         self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
