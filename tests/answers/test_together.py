@@ -170,6 +170,7 @@ REPORTS: dict[str, tuple[int, set[FaultKind]]] = {
     "scan": (4, {RACE, WEAK}),  # the sum beside the word of the flag
     "scheduler": (3, {RACE}),  # the next tile comes while a warp has yet to load this one
     "chain": (4, {RACE}),  # a flag before the tile is stored
+    "bulk_sum": (4, {RACE}),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement, product
 
 from pipesim.model.ops import Engine, Op, Operation, Space
@@ -20,8 +20,9 @@ from pipesim.ptx.emulate.global_memory.word_memory import STRONG
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.text.instruction import Instruction
 
-_MOST_ACCESSES = 1 << 14
-_FOLLOWED = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC, AccessKind.BULK_STORE)
+_MOST_ACCESSES, _MOST_REDUCTIONS = 1 << 14, 64
+_BY_BULK_GROUP = (AccessKind.BULK_STORE, AccessKind.BULK_REDUCTION)
+_FOLLOWED = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC, *_BY_BULK_GROUP)
 
 
 @dataclass
@@ -71,30 +72,36 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     for (name, offset), at in base.items():
         names.setdefault(name, at - offset)
     lowest = min(names.values())
-    count, copies = 0, False
+    count, copies, width = 0, False, met[-1][1] - min(names.values())
+    reduced = [one for one in each if one.kind is AccessKind.BULK_REDUCTION and any(in_both(sorted(one.ranges), met))]
+    reduced = reduced if len(reduced) <= _MOST_REDUCTIONS else []
+    place = {id(one): n for n, one in enumerate(reduced, 1)}  # bytes of its own, which all others but atomics access
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
+        mine = range(0 if one.kind.is_atomic else len(reduced) + 1) or (place.get(id(one), 0),)
         count += len(clipped)
-        if count > _MOST_ACCESSES or (clipped and (one.kind not in _FOLLOWED or body[one.position].has("nc"))):
+        left = one.kind not in _FOLLOWED or (one.kind is AccessKind.BULK_REDUCTION and id(one) not in place)
+        if count > _MOST_ACCESSES or (clipped and (left or body[one.position].has("nc"))):
             found.open = one.position
             continue
-        for first, end in clipped:
-            access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
+        for (first, end), n in product(clipped, mine):
+            access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
             item = -1
             if one.kind.writes:
                 wide, cta = _is_strong(one, body[one.position]), recorder.streams[one.agent].cta
                 item = cluster.item(("atomic" if wide else f"atomic {cta}") if one.kind.is_atomic else None)
             op: Operation = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
-            if one.kind is AccessKind.BULK_STORE:
+            if one.kind in _BY_BULK_GROUP:
                 op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
                 copies = True
             asks = cluster.launch.strong_data and one.kind.is_atomic and one.position in read
             places = found.before.setdefault(one.agent, {}).setdefault(one.index, [])
             places += [((int(Op.READ), access, -1), one.position)] * asks + [(op, one.position)]
-    for first, end in met:
-        access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
+    for n, (first, end) in product(range(len(reduced) + 1), met):
+        access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
         found.first.append((int(Op.WRITE), access, cluster.item()))
-    found.tiles = tuple(_tiles(names, met, lowest))
+    tiles = product(range(len(reduced) + 1), _tiles(names, met, lowest))
+    found.tiles = tuple(replace(tile, offset=tile.offset + n * width) for n, tile in tiles)
     if copies:
         _leave_out_sources(cluster)
     return found
@@ -125,9 +132,6 @@ def _leave_out_sources(cluster: Cluster) -> None:
             reads = op[0] == Op.TRANSFER_READ and kind_of(each.opcode, each.modifiers) in _BY_BULK_GROUP
             if reads or (op[0] == Op.WAIT_GROUP and each.has("read")):
                 stream.code[n] = int(Op.WORK), 0
-
-
-_BY_BULK_GROUP = (AccessKind.BULK_STORE, AccessKind.BULK_REDUCTION)
 
 
 def _tiles(names: dict[str, int], met: list[Range], lowest: int) -> Iterator[Tile]:

@@ -135,3 +135,22 @@ extern "C" __global__ void chain(unsigned* flags, float* x, float* y) {
     EITHER(__syncthreads(), );
     if (threadIdx.x == 0) release(flags + tile + 1, 1);
 }
+
+// All CTAs add to the same words by bulk reductions, which are there once their groups are complete.
+extern "C" __global__ void bulk_sum(unsigned* flags, float* x, float* y) {
+    __shared__ alignas(128) float tile[kThreads];
+    tile[threadIdx.x] = 1;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const unsigned from = __cvta_generic_to_shared(tile);
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 256;" ::"l"(x), "r"(from) : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile(EITHER("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;") ::: "memory");
+        __threadfence();
+        atomicAdd(flags, 1);
+        while (acquire(flags) < gridDim.x) {}
+    }
+    __syncthreads();
+    if (blockIdx.x == 0) y[threadIdx.x] = x[threadIdx.x]; // wrong
+}
