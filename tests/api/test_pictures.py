@@ -11,6 +11,8 @@ import pipesim
 from pipesim.api.timelines import comparison_scene
 from pipesim.cli.main import main
 from pipesim.report.pictures.scene_svg import scene_svg
+from pipesim.scene.parts import Scene
+from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
@@ -77,6 +79,18 @@ def test_a_run_without_events_has_no_timeline() -> None:
     result = pipesim.simulate(p)
     assert result.svg() == ""
     assert "<img" not in result._repr_html_()
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_simulation_in_a_notebook_is_the_picture_that_export_draws(traced: bool) -> None:
+    result = pipesim.simulate("producer_consumer", tiles=6, traced=traced)
+    drawn, trace = simulated_scene(result.program, result.profile, traced=traced)
+    assert trace.events.cycle.tolist() == result.trace.events.cycle.tolist()
+    ((caption, svg),) = result.pictures()
+    assert caption == "the timeline of producer_consumer"
+    assert svg == scene_svg(Scene("producer_consumer", (drawn,)))
+    assert "copies in flight" in svg
+    assert "a recording does not show" not in svg, "a simulation knows when a transfer landed"
 
 
 @pytest.mark.slow

@@ -32,6 +32,19 @@ def texts(root: ET.Element) -> list[str]:
     return [t.text or "" for t in root.iter(f"{NS}text")]
 
 
+def test_the_ring() -> None:
+    root = parsed(anatomy(producer_consumer().flatten({"stages": 4})))
+    assert edges(root) == [
+        ("full[4]", "producer", "consumer", False),
+        ("empty[4]", "consumer", "producer", False),
+        ("tile[4]", "producer", "consumer", False),
+    ]
+    assert {
+        "producer_consumer", "producer", "consumer ×2", "2 warps, 1 to 2", "stages 4", "full[4]", "count 2", "16 KiB",
+        "count 1 · producer: 1 arrival expecting 16 KiB, copy of 16 KiB", "→ consumer ×2",
+    } <= set(texts(root))  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_same_text_every_time(name: str) -> None:
     assert show_svg(anatomy(PROTOCOLS[name]().flatten())) == show_svg(anatomy(PROTOCOLS[name]().flatten()))
