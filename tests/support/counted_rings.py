@@ -95,7 +95,8 @@ def random_ring(seed: int, *, wrong: bool) -> CountedRing:
 
 
 def judged(ring: CountedRing, *, sizes: bool) -> str:
-    """What is wrong with the verdict on it, "" if nothing is; ``unknown``. ``sizes``: also about every size."""
+    """What is wrong with the verdict on it, "" if nothing is; ``unknown``; ``proved elsewhere``:
+    at sizes that do not hang. ``sizes``: also about every size."""
     made = "\n".join((*_ptx(ring.filled, 30, 30), *_ptx(ring.emptied, 36, 31)))
     text, launch = ring_of_cta(made, (CTAS, 1, 1), ring.n, trips=30, other=31, most=0x7FFFFFFF)
     n, *others = launch.parameters
@@ -112,7 +113,9 @@ def judged(ring: CountedRing, *, sizes: bool) -> str:
         return "unknown"
     least, last = (report.ranges[0].least, report.ranges[0].last) if sizes else (ring.n, ring.n)
     missed = [each for each in ring.places if least <= each[1] <= last]
-    return f"proved, and hangs at {missed[0]}" if missed else ""
+    if missed:
+        return f"proved, and hangs at {missed[0]}"
+    return "proved elsewhere" if ring.places else ""
 
 
 def _ptx(formula: tuple[Step, ...], first: int, result: int) -> list[str]:
