@@ -197,7 +197,8 @@ class Extraction:
 
     def with_any_data(self) -> Extraction:
         """The kernel where what data decides for a whole CTA may be anything."""
-        return self._of(replace(self.kernel.launch, any_data=True))
+        kernel = prepare(self.kernel.module, replace(self.kernel.launch, any_data=True))
+        return emit(kernel, emulate(kernel))
 
     def for_all(self, cta: int, most: int = 0) -> Emulation:
         """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs.

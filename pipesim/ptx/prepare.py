@@ -51,7 +51,7 @@ def prepare(module: Module, launch: Launch, graph: Graph | None = None, uses: Us
     entry = entry_of(module, launch)
     launch = fit_cluster(launch, entry)
     function = inline_calls(module, entry)
-    part = slice_of(function, graph, uses)
+    part = slice_of(function, graph, uses, any_data=launch.any_data)
     graph, uses = graph or graph_of(function), uses or uses_of(function)
     code = _code(function, graph, uses, part)
     early = read_too_early(function, graph, uses)

@@ -65,6 +65,43 @@ def test_what_fails_in_the_second_lap_may_never_happen(vote: str, goes_on: str) 
     assert found.verdict is Verdict.UNKNOWN
 
 
+#: A bisection: all threads load one word, in shared memory, and compare what they make of it.
+SAME = """ ld.param.u64 %rd1, [x];
+ shl.b32 %r5, %r0, 2;
+ mov.u32 %r6, tile;
+ add.u32 %r6, %r6, %r5;
+ mov.f32 %r21, 0f00000000;
+again:
+ ld.global.f32 %r22, [%rd1];
+ st.shared.f32 [%r6], %r22;
+ bar.sync 0;
+ ld.shared.f32 %r23, [{place}];
+ {between}
+ add.f32 %r21, %r21, %r23;
+ setp.lt.f32 %p2, %r21, 0f3F800000;
+ bar.sync 0;
+ @%p2 bar.sync 0;
+ @%p2 bra again;
+ bar.sync 1, 64;
+"""
+STORE = "@!%p0 st.shared.f32 [tile], %r22;"
+LATER = f"bar.sync 0; {STORE} bar.sync 0; setp.eq.u32 %p3, %r1, 1; @%p3 ld.shared.f32 %r23, [tile];"
+
+
+@pytest.mark.parametrize(
+    ("place", "between", "verdict"),
+    [
+        ("tile", "", Verdict.PROVED),
+        ("%r6", "", Verdict.UNKNOWN),  # each thread has its own
+        ("tile", STORE, Verdict.REFUTED),  # some may load it after it is stored again
+        ("tile", LATER, Verdict.UNKNOWN),  # the second warp does
+    ],
+)
+def test_a_branch_that_is_made_of_one_word_is_the_same_for_all(place: str, between: str, verdict: Verdict) -> None:
+    found = check(target(SAME.format(place=place, between=between)), {}, quick=True)
+    assert found.verdict is verdict
+
+
 def test_what_fails_before_the_first_answer_is_refuted() -> None:
     vote, goes_on = VOTES[0]
     body = LOOP.format(vote=vote, goes_on=goes_on).replace(" bar.sync 0;\n", "", 1)

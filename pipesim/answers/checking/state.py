@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import prod
 
 from pipesim.answers.checking.failures import CheckQuestion, Failures, FindingsOfCtas
@@ -63,6 +64,7 @@ class CheckState:
     assumed: tuple[Assumed, ...] = ()
     size: Mapping[str, int] = field(default_factory=dict)  #: settings of what is not proved: others were asked for
     cut: Limit | None = None  #: the limit of the whole work that was reached
+    data_laps: dict[str, None] = field(default_factory=dict)  #: places where data decides in what others do
     weakened: bool = False  #: the kernel has words by which its warps may talk, and what they order is not known
 
     def __post_init__(self) -> None:
@@ -100,6 +102,8 @@ class CheckState:
     def assume_for(self, program: Program, found: Check) -> None:
         """What the proof of another program rests on."""
         self.assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
+        laps = (each for each in program.coverage.not_judged if each.kind is NotJudgedKind.DATA_LAPS)
+        self.data_laps |= {name: None for each in laps for name in each.names}
 
     def assumed_by(self, program: Program, *, by_commit_order: bool) -> tuple[Assumed, ...]:
         """What the proof rests on; nothing where there is none."""
@@ -171,6 +175,15 @@ def causes_first(wrong: tuple[Counterexample, ...]) -> tuple[Counterexample, ...
     return tuple(wrong[n] for n in sorted(range(len(wrong)), key=place))
 
 
+def _not_judged(state: CheckState, own: tuple[NotJudged, ...]) -> Iterator[NotJudged]:
+    """What is not judged in the program itself, with where data decides in the others."""
+    mine = (each.names for each in own if each.kind is NotJudgedKind.DATA_LAPS)
+    laps = dict.fromkeys(chain(*mine)) | state.data_laps
+    yield from (e for e in own if e.kind is not NotJudgedKind.DATA_LAPS and _is_left_open(state, e))
+    if laps:
+        yield NotJudged(NotJudgedKind.DATA_LAPS, len(laps), tuple(laps))
+
+
 def _is_left_open(state: CheckState, each: NotJudged) -> bool:
     """Whether it is also not judged where all CTAs of the grid are followed together."""
     talk, kernel = state.others.together, state.asked.target.kernel
@@ -225,7 +238,7 @@ def _scope(state: CheckState) -> VerdictScope:
         any_ctas=talk.any_ctas,
         on_global=tuple(f"{each}{sizes}" for each in scope.on_global),
         assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
-        not_judged=(*filter(lambda each: _is_left_open(state, each), scope.not_judged), *talk.not_judged, *open_sizes),
+        not_judged=(*_not_judged(state, scope.not_judged), *talk.not_judged, *open_sizes),
     )
 
 

@@ -310,6 +310,8 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
                 add_beside(there, found)
             elif proved:
                 state.assume_for(program, found)
+            if worst.verdict is Verdict.UNKNOWN and _asks_data(target):
+                break  # whatever else data decides does not refute it
     except LimitReachedError as reached:
         state.reach(reached, CheckStep.CTAS)
         if worst.verdict is Verdict.PROVED:

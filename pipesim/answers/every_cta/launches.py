@@ -30,6 +30,7 @@ from pipesim.trace.arrays import np
 WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
 MOST_TILES = 64  #: of one path through pairs of kinds
 MOST_WALKS = 8
+_MOST_OF_DATA = 3 << 18  #: instructions that are followed for all that data may decide: it takes longer than others
 
 
 def kinds_of_tiles(
@@ -302,7 +303,8 @@ class OtherLaunches:
     def _look_at(self, kernel: Extraction, policies: dict[str, int], tiles: int) -> bool:
         """Whether nothing that does the same was looked at before. ``tiles``: that are handed out."""
         shape = hash(shape_of_program(kernel.program))
-        every = EveryCta(kernel, asked=tiles <= MOST_ANY)
+        most = _MOST_OF_DATA if kernel.kernel.launch.any_data else 0
+        every = EveryCta(kernel, asked=tiles <= MOST_ANY, instructions=most)
         if kernel.words is not None:
             every.looked_at = every.clusters
         self._looked.append(_Looked(policies, every, [shape], tiles))

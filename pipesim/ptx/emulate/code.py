@@ -166,13 +166,15 @@ class Code:
             tuple[int, int], ...
         ] = ()  #: bytes of global memory whose accesses are operations
         self.global_base = 0  #: where the memory begins that they are in
+        self.any_data = part.any_data  #: whether what is made of data is the same where it is made in the same way
+        self.only_loaded = only_loaded(function, regions.uses) if part.any_data else frozenset[int]()
         self.misaligned = MisalignedCopies(function, regions.uses)
         self.words_met: frozenset[int] = frozenset()  #: addresses of words by which agents talk, where runs met some
         self.long_with: tuple[Parameter, ...] = ()  #: parameters with which a run is whole only without laps
         self.wanted = part.wanted
         self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
-        self._writes = regions.uses.writes
+        self._writes, self._reads = regions.uses.writes, regions.uses.reads
         self.read = frozenset(name for names in regions.uses.reads for name in names)  #: registers that are used
         self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp
         self.end = len(function.body)
@@ -318,6 +320,12 @@ class Code:
         origin = self.body[self.opaque.get(each.position, each.position)]
         of = "" if origin is each else f", made of that of {origin.mnemonic} in line {origin.line}"
         text = self.unknown(Leaf(f"the result of {each.mnemonic}{of}", each.line))
+        made_of = _shape(each) if self.any_data and each.position not in self.opaque else None
+        if made_of is not None:
+            reads = ",".join(f"R[{self.register(name)}]" for name in self._reads[each.position])
+            written = enumerate(self._writes[each.position])
+            texts = [(name, f"W.cluster.data.computed({(n, made_of)!r},{text},{reads})") for n, name in written]
+            return [(self.register(name), text) for name, text in texts]
         return [(self.register(name), text) for name in self._writes[each.position]]
 
     def _lines(self, each: Instruction, computed: list[Assignment]) -> list[str]:
@@ -417,6 +425,23 @@ def _watched(run: Run | None, watch: Callable[[Any], None]) -> Run:
     return both
 
 
+def _shape(each: Instruction) -> str | None:
+    """How an instruction makes its results of the registers that it reads; None if of other things as well."""
+    if each.opcode in _OF_OTHERS or each.opcode not in VALUES:
+        return None
+    found = [each.mnemonic]
+    open_ = list(each.operands)
+    for operand in open_:
+        if isinstance(operand, Special | Address | Symbol):
+            return None
+        found.append(type(operand).__name__)
+        found.append(repr(operand) if isinstance(operand, Immediate | Float) else "")
+        open_ += parts_of(operand)
+    return " ".join(found)
+
+
 #: Where one of these is not an expression, its result is not known, and it does nothing else; the stack is memory.
 _COMPUTED = VALUES - {"alloca", "stackrestore", "stacksave"} | {"elect"}
+#: Have results that are not made of their operands alone.
+_OF_OTHERS = EXCHANGES | {"activemask", "alloca", "createpolicy", "mma", "movmatrix", "suld", "tex", "tld4", "wmma"}
 _CONTROL = frozenset({"bra", "brx", "ret", "exit", "trap"})

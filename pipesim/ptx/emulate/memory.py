@@ -40,9 +40,11 @@ class Bytes:
     _stored: dict[int, tuple[Value, list[Value | None]]] = field(default_factory=dict)  #: integers, and their bytes
     _low: int = 1 << 62  #: no byte below this has been known
     _high: int = 0  #: no byte from this on has been known
+    seen: dict[tuple[int, int], Value] = field(default_factory=dict)  #: what of bytes that are not known was loaded
 
     def store(self, address: int, size: int, value: Value) -> None:
         """Put the low ``size`` bytes of a value that is one integer, or not known."""
+        self._forget_seen(address, address + size)
         if not isinstance(value, int):
             self.forget(address, address + size)
             return
@@ -106,17 +108,24 @@ class Bytes:
                 self.forget(at, at + 1)
 
     def knows_any(self, first: int, end: int) -> bool:
-        """Whether a byte of this range is known."""
+        """Whether a byte of this range is known, or was loaded as one that is the same for all."""
         known = self.known
+        if any(at < end and first < at + size for at, size in self.seen):
+            return True
         if end <= self._low or first >= self._high:
             return False
         if len(known) > end - first:
             return any(address in known for address in range(first, end))
         return any(first <= address < end for address in known)
 
+    def _forget_seen(self, first: int, end: int) -> None:
+        for at, size in [(at, size) for at, size in self.seen if at < end and first < at + size]:
+            del self.seen[at, size]
+
     def forget(self, first: int, end: int) -> None:
         """These bytes are not known any more."""
         known = self.known
+        self._forget_seen(first, end)
         if not known or end <= self._low or first >= self._high:
             return
         if end - first < len(known):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -137,6 +137,33 @@ class PartlyKnown(Unknown):
         return (max(bits.least, bounds[0]), min(bits.most, bounds[1])) if bounds else (bits.least, bits.most)
 
 
+class Uniform(PartlyKnown):
+    """The same in all threads that have it, made of the same words of memory in the same way.
+
+    ``term``: what it is made of, as ``terms`` number it.
+    """
+
+    __slots__ = ("term", "terms")
+
+    def __init__(self, terms: dict[object, int], key: object, plain: Unknown) -> None:
+        super().__init__(plain.whole, plain.known, plain.interval)
+        self.terms, self.term = terms, terms.setdefault(key, len(terms))
+
+    @property
+    def plain(self) -> Value:
+        """What is known of it, without that it is the same elsewhere."""
+        return partly_known(self.whole, self.known, self.interval)
+
+
+def made_alike(terms: dict[object, int], found: Value, how: object, args: Iterable[Value]) -> Value:
+    """What is ``found`` of a result: the same in all threads that make it so, if all that it is made of is."""
+    args = (*how.args, *args) if isinstance(how, partial) else tuple(args)
+    how = how.func if isinstance(how, partial) else how
+    if not isinstance(found, Unknown) or any(isinstance(a, _SEVERAL) and a.__class__ is not Uniform for a in args):
+        return found
+    return Uniform(terms, (how, *((a.term,) if a.__class__ is Uniform else identity(a) for a in args)), found)
+
+
 def partly_known(whole: Unknown, known: Bits, bounds: Interval | None = None) -> Value:
     """A value of which these bits, or bounds, are known; an integer if all bits are."""
     if known.mask == -1:
@@ -182,6 +209,9 @@ class OpenAnswer(_LanewiseOperators):
         self.asked, self.if_false, self.if_true = asked, if_false, if_true
 
 
+_SEVERAL = (Unknown, PerLane, OpenAnswer)  #: what is not one integer
+
+
 def each_lane(value: Value) -> list[Value]:
     """What each lane holds."""
     return value.each if isinstance(value, PerLane) else [value] * WARP
@@ -192,7 +222,9 @@ def lanes_of(each: list[Value]) -> Value:
     first = each[0]
     if isinstance(first, Unknown):
         known = first.known, first.interval
-        return first if all(isinstance(v, Unknown) and (v.known, v.interval) == known for v in each) else PerLane(each)
+        if not all(isinstance(v, Unknown) and (v.known, v.interval) == known for v in each):
+            return PerLane(each)
+        return first.plain if first.__class__ is Uniform and not all(same(first, v) for v in each) else first
     if Varying in map(type, each):
         return first if len(set(map(identity, each))) == 1 else PerLane(each)
     try:
@@ -218,7 +250,8 @@ def interval(value: Value) -> Interval | None:
 def one_of_two(unknown: Unknown, a: Value, b: Value) -> Value:
     """One of two values, by what is not known."""
     bounds = interval_of("_choose", [None, interval(a), interval(b)])
-    return partly_known(unknown.whole, either(bits_of(a), bits_of(b)), bounds)
+    found = partly_known(unknown.whole, either(bits_of(a), bits_of(b)), bounds)
+    return made_alike(unknown.terms, found, _choose, (unknown, a, b)) if unknown.__class__ is Uniform else found
 
 
 def at_most(value: Value, high: int) -> Value:
@@ -270,6 +303,8 @@ def same(a: Value, b: Value) -> bool:
         return a.asked == b.asked and same(a.if_false, b.if_false) and same(a.if_true, b.if_true)
     if not isinstance(a, Unknown) or not isinstance(b, Unknown):
         return False
+    if isinstance(a, Uniform) or isinstance(b, Uniform):
+        return isinstance(a, Uniform) and isinstance(b, Uniform) and a.term == b.term
     return a.leaf == b.leaf and a.known == b.known and a.interval == b.interval
 
 
@@ -288,6 +323,8 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
             unknown = unknown if unknown and not a.leaf.orders else (a.whole,)
         elif kind is Varying:
             varying = a
+        elif kind is Uniform:
+            return _of_alike(function, a.terms, args)
     if lanes is not None:
         if lanes.__class__ is Ramp and len(args) == _BOTH:
             first, second = args
@@ -303,6 +340,13 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         return varying.inputs.apply(function, args)
     found = function(*args)
     return int(found) if found.__class__ is bool else found
+
+
+def _of_alike(function: Callable[..., Value], terms: dict[object, int], args: tuple[Value, ...]) -> Value:
+    if function in (_both, _choose) and any(isinstance(a, PerLane) for a in args):  # of predicates, not of addresses
+        return lanes_of(_by_lane(function, args, known=False))
+    found = lift(function, *(a.plain if a.__class__ is Uniform else a for a in args))
+    return made_alike(terms, found, function, args)
 
 
 def _of_bits(function: Callable[..., Value], args: tuple[Value, ...], whole: Unknown) -> Value:

@@ -192,7 +192,7 @@ class EmulatedWarp(DividedWarp):
             jump = step.effect(self.cluster, self, step)
         else:
             try:
-                mask = self._guarded_lanes(step.guard, negated=step.negated)
+                mask = self._guarded_lanes(step)
             except EmulationStop as stopped:
                 if step.needed:
                     raise
@@ -299,9 +299,11 @@ class EmulatedWarp(DividedWarp):
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)
 
-    def _guarded_lanes(self, guard: int, *, negated: bool) -> int:
+    def _guarded_lanes(self, step: DecodedStep) -> int:
         """The lanes that execute and whose predicate holds. EmulationStop if that is not known."""
-        p = self.R[guard]
+        p, negated = self.R[step.guard], step.negated
+        if self.cluster.data is not None:
+            p = self.cluster.data.decided(p, self.mask, step.instruction.position, self.cta, ask=step.needed)
         if isinstance(p, int):
             return self.mask if bool(p) is not negated else 0
         if isinstance(p, PerLane):

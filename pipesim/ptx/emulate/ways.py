@@ -17,6 +17,7 @@ from pipesim.model.ops import Engine
 from pipesim.ptx.emit.record import WaysDiffer
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
+from pipesim.ptx.emulate.data_answers import DataAnswers
 from pipesim.ptx.emulate.lanes.apart import LaneFences, LanesApart
 from pipesim.ptx.emulate.lanes.collectives import WarpLanes
 from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Way
@@ -27,6 +28,7 @@ from pipesim.ptx.emulate.values import (
     Leaf,
     OpenAnswer,
     PerLane,
+    Uniform,
     Unknown,
     Value,
     answer_of,
@@ -112,6 +114,7 @@ class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
 
     inputs: FreeInputs
+    data: DataAnswers | None
     pauses: bool
 
     def lanes_ended(self, warp: DividedWarp) -> None:
@@ -210,12 +213,14 @@ class DividedWarp(WarpLanes):
     def _part(self, segment: StraightRun, p: Value) -> int:
         """A branch whose predicate is not one plain integer."""
         self.cluster.inputs.position = segment.position
+        if self.cluster.data is not None and not isinstance(p, int):
+            p = self.cluster.data.decided(p, self.mask, segment.position, self.cta, ask=self._is_noticed(segment))
         if isinstance(p, int):
             return segment.target if bool(p) is not segment.negated else segment.next
         if isinstance(p, PerLane):
             taken = lanes_that_hold(p, self.mask)
             if not isinstance(taken, int):
-                return self._pass_over(segment, taken)
+                return self._pass_over(segment, taken.whole)
             taken = self.mask & ~taken if segment.negated else taken
             if taken == self.mask:
                 return segment.target
@@ -283,7 +288,7 @@ class DividedWarp(WarpLanes):
             assert frame.unknown is not None
             self.maybe -= 1
             for r in frame.written:
-                self.R[r] = first[r] if same(first[r], second[r]) else one_of_two(frame.unknown, first[r], second[r])
+                self.R[r] = first[r] if same(first[r], second[r]) else one_of_two(frame.unknown, second[r], first[r])
             return here
         if frame.kind is PartingKind.ANSWER:
             for r in frame.written:
@@ -396,7 +401,8 @@ class DividedWarp(WarpLanes):
                     self.cluster.notes.traps.add(here)
                     return other
             raise EmulationStop("a branch depends on a value that is not known", leaf)
-        unknown = p.whole if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
+        unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
+        whole = unknown.whole
         self.cluster.notes.passed_over.add(here)
         if here in self.code.parting:
             self.cluster.notes.unknown_meetings |= region.meetings
@@ -411,15 +417,23 @@ class DividedWarp(WarpLanes):
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         for name in region.varying:
             register = self.code.register(name)
-            self.R[register] = unknown
+            self.R[register] = whole
         if region.stores:
             self.local.forget()
         return region.join
 
+    def _is_noticed(self, segment: StraightRun) -> bool:
+        """Whether others notice which way a branch takes that is none to a trap or out of a wait."""
+        regions = self.code.regions
+        if not regions.region_at(segment.position).noticed or self._inside_a_spin(segment) >= 0:
+            return False
+        return not any(map(regions.leads_nowhere, (segment.target, segment.next)))
+
     def _both_ways(self, segment: StraightRun, region: BranchRegion, unknown: Unknown) -> int:
         """Run both; what they store may or may not be stored, and registers that differ afterwards are not known."""
         frame = self._open(segment, region, frozenset((region.join,)), (segment.target, self.mask))
-        frame.kind, frame.unknown = PartingKind.UNKNOWN, unknown
+        taken = unknown ^ 1 if segment.negated and isinstance(unknown, Uniform) else unknown
+        frame.kind, frame.unknown = PartingKind.UNKNOWN, taken
         self.maybe += 1
         return segment.next
 

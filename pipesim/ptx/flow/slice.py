@@ -127,7 +127,8 @@ class Slice:
     opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give. ``on_global``: what
     may access global memory, where that is followed; ``untracked``: those of which only the address matters.
     ``checked``: those at which lanes wait for others of their warp, where which ones are shows only as it runs;
-    ``parting``: branches that may part the lanes before such.
+    ``parting``: branches that may part the lanes before such. ``any_data``: what is computed of data that was loaded is
+    not opaque.
     """
 
     kept: frozenset[int]
@@ -139,6 +140,7 @@ class Slice:
     untracked: frozenset[int] = frozenset()
     checked: frozenset[int] = frozenset()
     parting: frozenset[int] = frozenset()
+    any_data: bool = False
 
 
 def slice_of(
@@ -148,17 +150,17 @@ def slice_of(
     *,
     global_memory: bool = False,
     words: bool = False,
+    any_data: bool = False,
 ) -> Slice:
     """The slice of a function with its calls inlined (``inline.inlined``).
 
     ``global_memory``: with the addresses of all accesses to global memory, and what decides whether they run; not with
     the data. ``uses`` are those for it. ``words``: also with what CTAs say to each other by words of it.
     """
-    if graph is None and uses is None and not global_memory and not words:
+    if graph is None and uses is None and not (global_memory or words or any_data):
         return _plain_slice(function)
-    return _slice(
-        function, graph or graph_of(function), uses or uses_of(function), global_memory=global_memory, words=words
-    )
+    graph, uses = graph or graph_of(function), uses or uses_of(function)
+    return _slice(function, graph, uses, global_memory=global_memory, words=words, any_data=any_data)
 
 
 @once_for_each
@@ -166,8 +168,10 @@ def _plain_slice(function: Function) -> Slice:
     return _slice(function, graph_of(function), uses_of(function), global_memory=False, words=False)
 
 
-def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool, words: bool) -> Slice:
-    made = _Slicer(function, graph, uses, words)
+def _slice(
+    function: Function, graph: Graph, uses: Uses, *, global_memory: bool, words: bool, any_data: bool = False
+) -> Slice:
+    made = _Slicer(function, graph, uses, words, any_data)
     unread = []
     for each in function.body:
         unknown = not is_known(each) or (each.opcode == "call" and callee(each) not in LIBRARY)
@@ -190,7 +194,7 @@ def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool,
     opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
     accesses = frozenset(p for p in kept if global_memory and may_touch_global(function.body[p]))
     untracked = accesses - valued - made.remembered
-    return Slice(kept, valued, opaque, tuple(unread), wanted, accesses, untracked, checked, parting)
+    return Slice(kept, valued, opaque, tuple(unread), wanted, accesses, untracked, checked, parting, any_data)
 
 
 @dataclass
@@ -199,6 +203,7 @@ class _Slicer:
     graph: Graph
     uses: Uses
     words: bool
+    any_data: bool
     kept: set[int] = field(default_factory=set)
     valued: set[int] = field(default_factory=set)
     opaque: dict[int, int] = field(default_factory=dict)
@@ -212,7 +217,7 @@ class _Slicer:
 
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
-        self._data = data_results(self.function, self.graph, self.uses, in_parts=self.words)
+        self._data = data_results(self.function, self.graph, self.uses, in_parts=self.words, of_loads=not self.any_data)
         self._places = ParameterPlaces(self.function, self.uses)
         self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}

@@ -178,13 +178,16 @@ _ARITHMETIC = frozenset(
 _MOST_ROUNDS = 64
 
 
-def data_results(function: Function, graph: Graph, uses: Uses, *, in_parts: bool = False) -> dict[int, int]:
+def data_results(
+    function: Function, graph: Graph, uses: Uses, *, in_parts: bool = False, of_loads: bool = True
+) -> dict[int, int]:
     """The positions of instructions whose result is data, each with that of the instruction whose data it is.
 
     A result is data if it comes out of a matrix unit, if an instruction makes it of data, or if floating-point
     arithmetic makes it of something that was loaded from shared memory, or from global memory but one word at a time.
     A register that also holds other values, as compilers give one to an accumulator and, before the product, to a
-    zero of other use, is data where data may still be in it. ``in_parts``: what puts data beside other bits is not.
+    zero of other use, is data where data may still be in it. ``in_parts``: what puts data beside other bits is not;
+    ``of_loads``: nor what is made of loads, without it.
     """
     loaded: set[str] = set()
     made = _DataFlow(graph)
@@ -202,7 +205,7 @@ def data_results(function: Function, graph: Graph, uses: Uses, *, in_parts: bool
                 made.found[each.position] = origin
                 made.data.update(writes)
                 continue
-            if _is_loaded(each, reads, loaded):
+            if of_loads and _is_loaded(each, reads, loaded):
                 loaded.update(writes)
             rest.append(each)
         left = rest

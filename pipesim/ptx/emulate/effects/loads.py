@@ -11,6 +11,7 @@ from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.data_answers import is_data
 from pipesim.ptx.emulate.effects.operands import (
     NO_ADDRESS,
     address_of,
@@ -84,7 +85,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     shared, asks = space.startswith("shared"), step.valued and each.has_any(*_STRONG)
     waits = asks and not shared and cluster.code.regions.loops.polls(each.position)
-    if not step.valued or waits or (shared and _nothing_known(cluster, warp, address, size * len(parts))):
+    data = cluster.data is not None and isinstance(address, PerLane) and is_data(each) and not shared
+    if not step.valued or waits or data or (shared and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
         results = [_load_value(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
@@ -142,7 +144,9 @@ def _load_value(
     cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: Value, offset: int, size: int
 ) -> Value:
     if isinstance(address, Unknown | OpenAnswer):
-        return unknown(f"a load from an address that is not known ({each.mnemonic})", each.line)
+        nothing = unknown(f"a load from an address that is not known ({each.mnemonic})", each.line)
+        alike = each.position in cluster.code.only_loaded
+        return cluster.data.computed((each.mnemonic, offset), nothing, address) if cluster.data and alike else nothing
     if isinstance(address, PerLane):
         found: list[Value] = [0] * 32
         active = lanes_in(warp.mask)
@@ -167,13 +171,16 @@ def _word(
         cta, at = place_of(address if space else address - WINDOW)
         if not 0 <= cta < cluster.ctas:
             return unknown("a load outside of the cluster's shared memory", each.line)
-        return cluster.bytes[cta].load(at, size, cluster.unknown_load(each).leaf)
+        found = cluster.bytes[cta].load(at, size, cluster.unknown_load(each).leaf)
+        weak = cluster.data is not None and not each.has_any(*_STRONG)
+        return cluster.data.loaded(cluster.bytes[cta], (cta, at, size), found) if cluster.data and weak else found
     if space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
         value = warp.local.load(address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW, size)
         if value is None:
             return unknown("a word of local memory", each.line)
         return of_lane(value, lane) if lane >= 0 else value
-    return cluster.globals.load(warp.agent, address, size, each)
+    found = cluster.globals.load(warp.agent, address, size, each)
+    return cluster.data.given(each, address, found) if cluster.data is not None and lane < 0 else found
 
 
 def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
