@@ -154,6 +154,22 @@ def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> 
     assert found(second, WRONG).refutations[0].settings["n"] == 7
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_tile_that_fails_at_one_size_alone_is_looked_for_at_each(wrong: bool, tmp_path: Path) -> None:
+    """Of three steps for tile 50 the first is a tail; with n = 6, which does the same for all other tiles, none is."""
+    skip = " setp.eq.u32 %p7, %r20, 50;\n setp.eq.and.u32 %p7, %r22, 7, %p7;\n setp.ne.and.u32 %p7, %r10, 0, %p7;\n"
+    skip += " setp.eq.and.u32 %p7, %r45, 2, %p7;"
+    text, launch = sized_kernel_of_tiles(_HALF, skip, WRONG if wrong else RIGHT, counter=False)
+    file = tmp_path / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(replace(launch, grid=(64, 1, 1))))
+    report = check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+    assert [dict(each.settings) for each in report.refutations] == (
+        [{"n": 7, "cta": 0, "launch_control": 1, "handed_out:0": 50}] if wrong else []
+    )
+    assert report.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+
+
 def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: bool = False) -> CheckReport:
     """``packed``: the stage and the phase are a third of a number of 16 bits."""
     text, launch = kernel_of_tiles(skip, count, counter=False, policies=Policies())

@@ -164,7 +164,8 @@ class SizeClasses:
             few = (first, *others) if array.count <= MOST_ANY + (array.late[0] > 0 or array.late[1] > 0) else ()
             self._spent += sum(kind.instructions for kind in others.kinds if few)
             made = tuple(each.program.with_strictness(self._target.strictness) for each in few)
-            return replace(given, others=tuple(zip(others.kinds, made, strict=False)), next_alone=not few)
+            last = value if few else given.last  # other tiles may do something else at the next value
+            return replace(given, last=last, others=tuple(zip(others.kinds, made, strict=False)), next_alone=not few)
         self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
