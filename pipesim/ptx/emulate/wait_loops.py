@@ -11,7 +11,7 @@ from pipesim.ptx.flow.handed_waits import handed_waits
 from pipesim.ptx.flow.looks_before import looks_before_loops
 from pipesim.ptx.flow.opcodes import ARITHMETIC, PASS_ON, ends_a_spin, is_try, may_touch_shared
 from pipesim.ptx.flow.uses import Uses
-from pipesim.ptx.flow.voted_waits import VotedWait, voted_waits
+from pipesim.ptx.flow.voted_waits import SharedWait, voted_waits
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
 
@@ -121,13 +121,13 @@ class WaitLoops:
         return self._polls[position]
 
     @cached_property
-    def voted(self) -> dict[int, VotedWait]:
+    def voted(self) -> dict[int, SharedWait]:
         """The waits whose end all threads of a CTA vote on, by the position of the load, of the barrier, and of each
         load before the loop; and those whose answer is handed to all.
         """
         given = self.function.body, self.graph, self.uses
         found = (*voted_waits(*given), *handed_waits(*given))
-        return {p: each for each in found for p in (*each.before, each.load, each.barrier)}
+        return {p: each for each in found for p in (*each.before, each.asks, each.learns)}
 
     @cached_property
     def barriers_of_waits(self) -> frozenset[int]:
@@ -167,7 +167,7 @@ class WaitLoops:
 
         Where all threads vote on the end of the wait, the barrier is in its loop.
         """
-        if position in self.voted and self.voted[position].load == position:
+        if position in self.voted and self.voted[position].asks == position:
             return self.voted[position].loop
         if position in self.looks_before:
             end = self.graph.blocks[self.graph.block_of[position]].end

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pipesim.ptx.flow.graph import Graph, Loop
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
-from pipesim.ptx.flow.voted_waits import PLAIN, VotedWait, invariant, made_of
+from pipesim.ptx.flow.voted_waits import PLAIN, HandedWait, invariant, made_of
 from pipesim.ptx.text.instruction import Address, Guard, Immediate, Instruction, Register, Symbol
 
 _BITS = ("b32", "u32", "s32")
@@ -21,7 +21,7 @@ _AS_IT_IS = ("mov", "setp", "selp", "bra")
 _BESIDE = PLAIN | {"add", "sub", "shl", "shr", "mad", "mul", "lop3", "fence", "membar", "nanosleep"}
 
 
-def handed_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[VotedWait]:
+def handed_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[HandedWait]:
     """All of a kernel."""
     for loop in graph.loops if any(_is_of_all(each) for each in body) else ():
         positions = frozenset(p for b in loop.blocks for p in range(graph.blocks[b].first, graph.blocks[b].end))
@@ -36,7 +36,7 @@ def handed_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Itera
 def _handed(
     body: Sequence[Instruction], graph: Graph, uses: Uses, loop: Loop, positions: frozenset[int],
     asked: int, store: int, load: int,
-) -> VotedWait | None:  # fmt: skip
+) -> HandedWait | None:  # fmt: skip
     exits = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
     others, given = positions - {asked, store, load}, body[store].operands[-1]
     if not _is_one_word(body, graph, asked, store, load) or _misses(graph, loop, load):
@@ -61,9 +61,8 @@ def _handed(
         return None
     if _reaches(body, graph, positions, store, load) or _reaches(body, graph, positions, load, store):
         return None  # another round may overwrite what a thread has yet to load
-    return VotedWait(
-        positions, asked, load, exits[0], False, given.name, uses.writes[load][0], frozenset(), store
-    )  # fmt: skip
+    result = uses.writes[load][0]
+    return HandedWait(loop=positions, asks=asked, learns=load, given=given.name, result=result, store=store)
 
 
 def _is_one_word(body: Sequence[Instruction], graph: Graph, asked: int, store: int, load: int) -> bool:

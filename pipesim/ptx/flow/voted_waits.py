@@ -16,23 +16,35 @@ from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction, Register
 
 
-@dataclass(frozen=True)
-class VotedWait:
-    """Such a loop: its positions, the load in it, the barrier, and where the loop is left. ``ends``: the result of the
-    vote with which it is; ``vote`` and ``result``: the registers; ``before``: loads of the same word of which the loop
-    alone reads the result, which look at the word before it. ``hands``: of a wait of which one thread hands the answer
-    on the store that does, where ``barrier`` is the load of it, ``vote`` what is stored and ``result`` what is loaded.
+@dataclass(frozen=True, kw_only=True)
+class SharedWait:
+    """A loop in which all threads of a CTA wait for what one of them ``asks`` of a word, by position.
+
+    ``loop``: its positions. All learn at ``learns`` what that thread has of ``given``, in the register ``result``.
+    ``before``: loads of the same word of which the loop alone reads the result, which look at the word before it.
     """
 
     loop: frozenset[int]
-    load: int
-    barrier: int
+    asks: int
+    learns: int
+    given: str
+    result: str
+    before: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VotedWait(SharedWait):
+    """They vote at a barrier. ``ends``: the result with which the loop is left, at the position ``exit``."""
+
     exit: int
     ends: bool
-    vote: str
-    result: str
-    before: frozenset[int]
-    hands: int = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedWait(SharedWait):
+    """All load what the thread that asks hands on by a ``store`` to shared memory."""
+
+    store: int
 
 
 def voted_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[VotedWait]:
@@ -88,7 +100,10 @@ def _voted(
         and each.operands[1:] == body[load].operands[1:]
     )  # fmt: skip
     alone = all(p in loop for p in range(len(body)) if not names.isdisjoint(uses.reads[p]))
-    return VotedWait(loop, load, barrier, left, ends, vote.name, result[0], before if alone else frozenset())
+    before = before if alone else frozenset()
+    return VotedWait(
+        loop=loop, asks=load, learns=barrier, given=vote.name, result=result[0], before=before, exit=left, ends=ends
+    )
 
 
 def made_of(names: Sequence[str], loop: frozenset[int], uses: Uses) -> set[str]:

@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.flow.voted_waits import VotedWait
 from pipesim.ptx.text.instruction import Instruction
 
 
@@ -137,7 +138,7 @@ def _of_wait(cluster: Cluster, each: Instruction, votes: list[Value], result: Va
     Where the word is followed the wait ends as its own thread votes, if no other one votes so.
     """
     voted = cluster.code.regions.loops.voted.get(each.position)
-    if voted is None:
+    if not isinstance(voted, VotedWait):
         return result
     if not isinstance(result, int):
         cluster.notes.passed_over.add(voted.exit)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pipesim.ptx.emulate.code import Code, DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.values import Value, are_known, lanes_in, of_lane, same
+from pipesim.ptx.flow.voted_waits import HandedWait
 from pipesim.ptx.text.instruction import Sink, Vector
 
 _MOST_RUNS = 400  #: of straight code, on all ways through a loop
@@ -123,13 +124,13 @@ def _does(segment: StraightRun, registers: list[Value], code: Code, load: int) -
     """Whether what ends a straight run writes memory; what it loads is not known. A vote on the end of the wait is that
     of the thread that loads, and what it gives to others is what it has loaded.
     """
-    effect, voted = segment.step, code.regions.loops.voted.get(load)
+    effect, wait = segment.step, code.regions.loops.voted.get(load)
     if effect is None:
         return False
-    if voted is not None and effect.instruction.position == voted.barrier:
-        registers[code.register(voted.result)] = registers[code.register(voted.vote)]
+    if wait is not None and effect.instruction.position == wait.learns:
+        registers[code.register(wait.result)] = registers[code.register(wait.given)]
         return False
-    if voted is not None and effect.instruction.position == voted.hands:
+    if isinstance(wait, HandedWait) and effect.instruction.position == wait.store:
         return False
     for register in effect.results:
         registers[register] = code.unknown_value(None)

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.memory import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, are_known, lanes_in, of_lane, partly_known
 from pipesim.ptx.emulate.word_looks import WordLooks
 from pipesim.ptx.flow.observations import Observations
+from pipesim.ptx.flow.voted_waits import HandedWait
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -108,7 +109,7 @@ class WordMemory:
     def _look_who_hands_on(self, cluster: TalkingCluster, warp: TalkingWarp, position: int) -> None:
         """Doubt a wait whose answer is given to all threads of a CTA, where several threads give it."""
         wait = cluster.code.regions.loops.voted.get(position)
-        if wait is not None and wait.hands >= 0:
+        if isinstance(wait, HandedWait):
             agent = self._handing.setdefault((warp.cta, position), warp.agent)
             if agent != warp.agent or warp.mask.bit_count() > 1:
                 self.doubts[position] = "several threads give what they see of it to others"
