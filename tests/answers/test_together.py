@@ -1154,3 +1154,14 @@ def test_random_kernels_do_what_the_verdict_says(first: int) -> None:
     found = Counter(map(judged, range(first, first + 25)))
     assert found.keys() <= {"decided", "not decided"}
     assert found["decided"] > 17
+
+
+#: Two threads of each CTA wait for the state that their arrive returned, before one waits for another CTA.
+STATE = f""".shared .b64 bar; setp.ne.u32 %p1, %r0, 0; @!%p1 mbarrier.init.shared.b64 [bar], COUNT; bar.sync 0;
+mbarrier.arrive.shared.b64 %rd5, [bar];
+again: mbarrier.try_wait.shared.b64 %p3, [bar], %rd5; @!%p3 bra again; @%p1 ret; {TRIES["load"].replace("MORE", "")}"""
+
+
+@pytest.mark.parametrize(("count", "verdict"), [("2", Verdict.PROVED), ("3", Verdict.REFUTED)])
+def test_a_wait_for_a_word_is_none_for_a_state(count: str, verdict: Verdict) -> None:
+    assert check(kernel(STATE.replace("COUNT", count), threads=2), {}, quick=True).verdict is verdict

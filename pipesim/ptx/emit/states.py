@@ -23,6 +23,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.ptx.emit.record import Stream, StreamRecorder
+from pipesim.ptx.flow.opcodes import is_try
 from pipesim.ptx.text.instruction import Instruction, Register
 
 
@@ -49,8 +50,9 @@ def keep_states(recorder: StreamRecorder, body: Sequence[Instruction]) -> list[i
 
 
 def _by_state(stream: Stream, body: Sequence[Instruction]) -> Iterator[tuple[int, Operation]]:
-    for at, op in enumerate(stream.code):
-        if op[0] in BY_PARITY and op[0] in ASKS and not body[stream.positions[at]].has("parity"):
+    for at, op in enumerate(stream.code):  # by an instruction of the word it is a wait for that
+        each = body[stream.positions[at]]
+        if op[0] in BY_PARITY and op[0] in ASKS and is_try(each) and not each.has("parity"):
             yield at, op
 
 
