@@ -42,7 +42,7 @@ class VotedWait(SharedWait):
 
 @dataclass(frozen=True, kw_only=True)
 class HandedWait(SharedWait):
-    """All load what the thread that asks hands on by a ``store`` to shared memory."""
+    """All load what the thread that asks leaves in shared memory, by a ``store``."""
 
     store: int
 
