@@ -146,6 +146,23 @@ def test_lanes_that_store_to_the_same_bytes_in_one_instruction_store_the_same(
     assert not assumed("mov.u32 %r9, 7;\n st.shared.u32 [%r6], %r9;")
 
 
+#: The value is an index, too, so that it is followed.
+INDEX = """ ld.param.u32 %r9, [n];
+ {op}
+ st.shared.u32 [tile], %r10;
+ and.b32 %r11, %r10, 3;
+ mad.lo.u32 %r11, %r11, 4, tile;
+ ld.shared.u32 %r12, [%r11+256];
+"""
+
+
+@pytest.mark.parametrize(("op", "equal"), [("mov.u32 %r10, %r9;", True), ("add.u32 %r10, %r9, %r2;", False)])
+def test_a_lane_and_a_parameter_that_is_not_given_are_not_the_same_in_each_lane(op: str, *, equal: bool) -> None:
+    """It was proved with no assumption."""
+    program = program_of(START + INDEX.format(op=op), 1, params=".param .u32 n", values=[word(None)])
+    assert [each.kind for each in program.coverage.assumed] == [Assumption.EQUAL_STORES] * (not equal)
+
+
 def test_each_access_is_that_of_its_own_instruction() -> None:
     """Also where a warp loads and stores before it copies, with nothing in between: each has the line of the PTX."""
     body = f"{START} ld.shared.u32 %r8, [tile+64];\n st.shared.u32 [tile+32], %r8;\n"

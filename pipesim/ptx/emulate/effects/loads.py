@@ -300,13 +300,8 @@ def _record(
         if not warp.maybe and known:
             warp.pending.values[where].update(contents)
         together = len(starts) > len({*starts}) or (isinstance(address, int) and warp.mask.bit_count() > 1)
-        if together and (None in (contents or {0: None}).values() if known else not all(map(_is_of_launch, values))):
+        if together and (not known or None in (contents or {0: None}).values()):
             cluster.notes.equal_stores.add(each.position)
-
-
-def _is_of_launch(value: Value) -> bool:
-    """Whether a value is known, or decided by words of the launch alone, so that it is the same in every lane."""
-    return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.option != "")
 
 
 def _contents(warp: EmulatedWarp, starts: tuple[int, ...], values: list[Value]) -> dict[int, object]:
