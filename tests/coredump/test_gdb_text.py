@@ -58,6 +58,9 @@ def test_what_is_not_in_the_text_is_not_known() -> None:
     without = said("\n".join(line for line in MISSING.splitlines() if not line.startswith("R5  ")))  # of the address
     assert "warp/4 waits for an mbarrier" in without
     assert "mbarrier 0x1020" not in without.partition("deadlock")[2]
+    unread = said("\n".join(line for line in MISSING.splitlines() if not re.match("R[59] ", line)))  # of no address
+    assert "✗" not in unread
+    assert "warp/0 to warp/4: it waits for what its registers do not say any more" in unread
     of_an_sm = said("\n".join(line for line in FLAG.splitlines() if not line.startswith("   (")))
     assert "CTAs of it are not in the dump" in of_an_sm
     assert "paste `info cuda threads`" in said(re.sub(r"(?m)^.*\(127,0,0\).*\n|^.*\(128,0,0\)     \(.*\n", "", MISSING))

@@ -123,7 +123,10 @@ class Unit:
 
     @cached_property
     def blocked(self) -> tuple[BlockedAgent, ...]:
-        """The warps that wait for something that others of the CTA or the cluster supply."""
+        """The warps that wait for something that others of the CTA or the cluster supply.
+
+        None where all wait for mbarriers of which no address is known: each of these may be complete.
+        """
         main = {(p.rank, p.number): p for p in reversed(self.placed)}
         shown = [
             p
@@ -133,7 +136,8 @@ class Unit:
             and not self._is_over(p)
             and not exception_of(self.dump, p.standing.warp)[0]
         ]
-        return tuple(self._blocked(each) for each in shown)
+        known = any(p.standing.waits is not WaitsFor.MBARRIER or p.standing.address >= 0 for p in shown)
+        return tuple(self._blocked(each) for each in shown) if known else ()
 
     def word(self, placed: PlacedWarp) -> BarrierWord | None:
         """The word of the mbarrier that lanes wait for."""
@@ -361,7 +365,8 @@ class Unit:
             if exception:
                 others.setdefault(("", at, exception), []).append(self._name(p.number, p.rank))
             elif p.name not in names and p.standing.waits is not WaitsFor.LANES:
-                does = WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
+                unread = p.standing.waits is WaitsFor.MBARRIER and p.standing.address < 0
+                does = WaitsFor.UNREAD if unread else WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
                 line = self.dump.place_of(p.standing)
                 others.setdefault((does.value, line, ""), []).append(p.name)
         if self._cut and self._absent:
