@@ -305,7 +305,7 @@ class WordClaim:
         name, (low, high, step, *_), known = self.classes.name, self.classes.free, self.classes.known
         checked, whole = known[-1].last, all(each.complete for each in known)
         if any(each.handed_out for each in known):
-            if name in (LAUNCH_CONTROL, TILE_COUNTER):  # of so many tiles whichever they are
+            if name in (LAUNCH_CONTROL, TILE_COUNTER):  # up to these numbers all choices were looked at
                 checked = next((each.value - step for each in known[1:] if each.next_alone), checked)
             return ProvedRange(name, low, checked, why=Stop.HANDED_OUT, step=step, most=high)
         if self.classes.complete and whole:
