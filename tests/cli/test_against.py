@@ -129,18 +129,3 @@ def test_described_protocols_in_two_files(call: Call, user: Callable[[str], None
     twice = "mine.py:two_of_three"
     unknown = call("check", twice, "--against", twice, *size, *limit)
     assert (unknown.code, "more may be wrong in what is unknown" in " ".join(unknown.out.split())) == (3, True)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["producer_consumer", "gemm_sm90"], "name only that one"),
-        (["producer_consumer", "--redundant"], "--against and --redundant"),
-        (["producer_consumer", "--replay", "0"], "--against and --replay"),
-        (["producer_consumer", "--sarif", "x.sarif"], "--against and --sarif"),
-        (["producer_consumer", "--format", "junit"], "--against and --format junit"),
-    ],
-)
-def test_what_cannot_be_compared(call: Call, words: list[str], said: str) -> None:
-    refused = call("check", *words, "--against", "producer_consumer")
-    assert (refused.code, said in refused.err) == (2, True)

@@ -72,16 +72,7 @@ def test_known_lengths_of_work_are_found_again() -> None:
 
 @pytest.mark.slow
 def test_what_cannot_be_measured(call: Call) -> None:
-    ptx, trace = str(FOLDER / f"{NAME}.ptx"), str(FOLDER / f"{NAME}.parquet")
     hangs = str(FOLDER / "triton-gemm_tma_w8_s4-hangs.parquet")
-    for words, code, fact in (
-        ((trace, trace, "--kernel", ptx), 2, "--kernel takes one recording"),
-        ((trace, "--kernel", ptx, "--values", "ptx.wait"), 2, "--kernel takes one recording"),
-        ((trace, "--set", "24=3"), 2, "--launch, --set or --box is given, and no kernel"),
-        ((trace, "--kernel", "producer_consumer"), 2, "is not a kernel's PTX"),
-        ((hangs, "--kernel", hangs.replace("parquet", "ptx")), 3, "the trace is not a finished run of gemm_tma"),
-        ((str(FOLDER / "triton-softmax.parquet"), "--kernel", ptx), 3, "the trace of"),
-    ):
-        answer = call("calibrate", *words)
-        assert (answer.code, answer.out) == (code, "")
-        assert fact in " ".join(answer.err.split())
+    answer = call("calibrate", hangs, "--kernel", hangs.replace("parquet", "ptx"))
+    assert (answer.code, answer.out) == (3, "")
+    assert "the trace is not a finished run of gemm_tma" in " ".join(answer.err.split())

@@ -139,26 +139,3 @@ def test_a_folder_is_watched(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
     answer = call("check", "dump", "--watch", "--jobs", "1", "--entry", "_Z*")
     assert answer.code == 0
     assert [line.split(" ")[1] for line in answer.out.splitlines() if "guessed" in line] == ["f<32>", "h<32>"]
-
-
-@pytest.mark.parametrize(
-    ("words", "fact"),
-    [
-        (("dump", "--any", "n"), "--any asks about one kernel, and there are 2"),
-        (("dump", "--format", "sarif"), "--format asks about one kernel"),
-        (("dump", "--jobs", "0"), "--jobs 0"),
-        (("dump", "producer_consumer"), "producer_consumer is not a folder, program"),
-        (("producer_consumer", "--list"), "producer_consumer is not a folder, program"),
-        (("dump", "--entry", "h"), "dump has PTX of 2 kernels, and none is called h"),
-        (("dump", "--entry", "g"), "g needs --set block=THREADS"),
-        (("empty",), "empty has no kernel"),
-    ],
-)
-def test_one_error(call: Call, words: tuple[str, ...], fact: str) -> None:
-    Path("empty").mkdir()
-    Path("producer_consumer").mkdir()  # the name of a protocol is that
-    Path("dump").mkdir()
-    Path("dump/plain.ptx").write_text(PLAIN_KERNELS)
-    answer = call("check", *words)
-    assert answer.code == 2
-    assert answer.err.startswith(f"pipesim: {fact}")

@@ -44,12 +44,6 @@ def test_the_example_is_a_file_that_can_be_checked(
     assert "✓ proved" in printed(capsys, "check", f"{name}.py", *kind.switches, "-p", "right=1")
 
 
-def test_the_example_of_another_form_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "lanes_apart", "--example"]) == 2
-    assert "bar.warp.sync" in printed(capsys, "explain", "lanes_apart")
-    assert main(["explain", "--example"]) == 2
-
-
 def test_the_shell_completes_kinds() -> None:
     kind = next(action for action in _parser_of_explain()._actions if action.dest == "kind")
     assert vars(kind)["completer"]() == [*BY_NAME, *(each.value for each in Assumption)]

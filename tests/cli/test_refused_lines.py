@@ -17,6 +17,7 @@ from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
 from tests.cli.conftest import RING, USUAL
 from tests.cli.lines import CommandLine, command_lines
+from tests.cli.test_check_kernels import PLAIN_KERNELS
 from tests.support.fixture_types import Call
 from tests.support.paths import EXAMPLES, TRACES
 
@@ -61,6 +62,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("old", "empty.parquet", "my_gemm.py"):
             Path(name).touch()
         Path("folder").mkdir()
+        Path("dump").mkdir()
+        Path("dump/plain.ptx").write_text(PLAIN_KERNELS, encoding="utf-8")
         Path("bytes.json").write_bytes(b"\xff\xfe{}")
         Path("empty.json").write_text("{}", encoding="utf-8")
         Path("later.json").write_text('{"format": "pipesim-program", "version": 99}', encoding="utf-8")
@@ -76,11 +79,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("rowsum.py").symlink_to(EXAMPLES / "rowsum.py")
         for end in ("ptx", "json", "parquet"):
             Path(f"kernel.{end}").symlink_to(PTX / f"triton-gemm_tma_w4_s3.{end}")
+        Path("softmax.parquet").symlink_to(PTX / "triton-softmax.parquet")
         np.save("matrix.npy", np.zeros((4096, 64), dtype=np.float32))
     return folder
 
 
-@pytest.mark.sampled(50, 90)
+@pytest.mark.sampled(50, 130)
 @pytest.mark.parametrize("line", list(command_lines("refused_lines.txt")), ids=lambda line: line.words)
 def test_the_line_is_refused_in_these_words(
     call: Call, line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch

@@ -25,10 +25,3 @@ def test_a_schema_judges_what_its_command_prints(call: Call, words: tuple[str, .
     judge = Draft202012Validator(json.loads(answer.out))
     document = call("check", "producer_consumer", "-p", "tiles=2", "--json").json
     assert (answer.code, judge.is_valid(document), judge.is_valid({**document, "report": {}})) == (0, True, False)
-
-
-@pytest.mark.parametrize(("name", "correction"), [("chekc", "`pipesim schema` lists them"), ("check.v9", "check.v1")])
-def test_a_name_that_no_schema_has_is_a_usage_error(call: Call, name: str, correction: str) -> None:
-    answer = call("schema", name)
-    assert (answer.code, answer.out) == (2, "")
-    assert correction in answer.err

@@ -140,29 +140,6 @@ def test_a_program_that_is_not_python_is_said(
     assert "no Python process was observed; for others a C compiler and CUPTI are missing" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "record: no program is given"),
-        (("--", "true"), "recording is not empty"),
-        (("--launches", "0", "--out", "x", "--", "true"), "0 launches to record"),
-        (("--deadline", "-1", "--out", "x", "--", "true"), "a deadline of -1.0 s"),
-    ],
-)
-def test_what_cannot_be_recorded(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    said: str,
-) -> None:
-    (tmp_path / "recording").mkdir()
-    (tmp_path / "recording" / "mine").write_text("")
-    monkeypatch.chdir(tmp_path)
-    assert main(["record", *words]) == 2
-    assert said in capsys.readouterr().err
-
-
 SHAPE = ("grid", 1, "block", 64, "number", 5)  #: of the launch in ``recordable``
 
 
