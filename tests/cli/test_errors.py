@@ -23,29 +23,6 @@ def refused(answer: Any, code: int = 2) -> list[str]:
     return [lines[0].removeprefix("pipesim: "), *(line.strip() for line in lines[1:])]
 
 
-class TestUsersFile:
-    """What can be wrong with a protocol file, each with its line."""
-
-    @pytest.mark.parametrize(
-        ("source", "fact", "line"),
-        [
-            ("x = 1\ndef f(:\n", "SyntaxError: invalid syntax", 2),
-            ("\nraise KeyError('x')\n", "KeyError: 'x'", 2),
-            ("import json\njson.loads('')\n", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", 2),
-            ("import sys\nsys.exit(0)\n", "SystemExit: 0", 2),
-        ],
-    )
-    def test_a_file_that_cannot_be_imported(
-        self, call: Call, user: User, tmp_path: Path, source: str, fact: str, line: int
-    ) -> None:
-        user(source)
-        assert refused(call("run", "mine.py:f")) == [
-            f"mine.py cannot be imported: {fact}",
-            f"at: {tmp_path / 'mine.py'}:{line}",
-            "try: fix the file until `python mine.py` runs",
-        ]
-
-
 class TestTooLarge:
     """What does not fit the chip: the limit itself is tested where it is kept, here that it arrives."""
 

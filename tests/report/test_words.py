@@ -36,19 +36,3 @@ def test_text_wraps_under_its_first_word_and_cuts_what_no_line_can_hold() -> Non
         "    /a/ve…file.py:41",
         "    there",
     ]
-
-
-@pytest.mark.parametrize(
-    ("said", "left_out", "together"),
-    [
-        (["k.cu:5 (k.ptx:71)", "k.cu:5 (k.ptx:80)", "k.cu:5 (k.ptx:92)"], 0, ["k.cu:5 (k.ptx:71, 80 and 92)"]),
-        (["at k.ptx:7", "at k.ptx:9"], 3, ["at k.ptx:7, 9 and 3 more"]),
-        (["at k.ptx:7", "at m.ptx:7", "at k.ptx:9"], 3, ["at k.ptx:7 and 9", "at m.ptx:7", "3 more"]),
-        (["k.cu:5 (k.ptx:71)", "k.cu:6 (k.ptx:80)"], 0, ["k.cu:5 (k.ptx:71)", "k.cu:6 (k.ptx:80)"]),
-        (["k.ptx:7[0]", "k.ptx:8[0]"], 0, ["k.ptx:7[0]", "k.ptx:8[0]"]),
-        (["k.ptx:7"], 2, ["k.ptx:7", "2 more"]),
-        ([], 0, []),
-    ],
-)
-def test_sentences_that_differ_in_a_line_are_one(said: list[str], left_out: int, together: list[str]) -> None:
-    assert words.with_lines_together(said, left_out) == together

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
-from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site
 from tests.support.timed_ring import flat_ring as ring
 from tests.support.timed_ring import lines, toy
 
@@ -43,23 +42,3 @@ def test_every_event() -> None:
     assert result.trace.events.time_ps.tolist() == (1000 * result.trace.events.cycle).tolist()
     assert not result.trace.events.error_ps.any()
     assert (result.trace.events.globaltimer_ns == -1).all()
-
-
-def test_its_description() -> None:
-    meta = simulate(ring(stages=1, tiles=2, work=30), toy()).trace.meta
-    assert (meta.source, meta.protocol, meta.status, meta.grid) == ("simulation", "ring", "finished", 1)
-    assert meta.device == Device("a toy", 4, sm_khz=1_000_000)
-    assert meta.agents == (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1))
-    assert meta.barriers == (BarrierGroup("full", 1, 1), BarrierGroup("empty", 1, 1))
-    assert meta.sites == (
-        Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
-        Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
-        Site("load_expect_full", "load", EventKind.EXPECT, "full"),
-        Site("load_copy_full", "load", EventKind.COPY, "full"),
-        Site("use_wait_enter_full", "use", EventKind.WAIT_ENTER, "full"),
-        Site("use_wait_return_full", "use", EventKind.WAIT_RETURN, "full"),
-        Site("use_work_begin", "use", EventKind.WORK_BEGIN),
-        Site("use_work_end", "use", EventKind.WORK_END),
-        Site("use_arrive_empty", "use", EventKind.ARRIVE, "empty"),
-    )
-    assert meta.extra == {"profile": "toy", "recording": False}

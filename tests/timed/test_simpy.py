@@ -6,15 +6,12 @@ import ast
 
 import pytest
 import simpy
-from simpy.resources.base import BaseResource
 
 from pipesim.model.ending import Ending
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.timed.sm.engines import CopyEngine
-from pipesim.timed.waits import CycleEnvironment
 from tests.support.paths import ROOT
 
 H100 = load_profile("h100")
@@ -34,30 +31,6 @@ def test_nothing_private_of_simpy_is_used() -> None:
     for path in sorted((ROOT / "pipesim" / "timed").rglob("*.py")):
         assert not PRIVATE & uses(path.read_text()), path
     assert PRIVATE & uses("heappush(env._queue, event)"), "it can be seen"
-
-
-def test_simpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every agent is a process, and each event passes through SimPy's own step."""
-    processes: list[simpy.Process] = []
-    scheduled, steps = [0], [0]
-    schedule, step = CycleEnvironment.schedule, simpy.Environment.step
-
-    def counted(env: CycleEnvironment, event: simpy.Event, *how: int) -> None:
-        scheduled[0] += 1
-        processes.extend([event] if isinstance(event, simpy.Process) else [])
-        schedule(env, event, *how)  # type: ignore[arg-type]
-
-    def stepped(env: simpy.Environment) -> None:
-        step(env)
-        steps[0] += 1
-
-    monkeypatch.setattr(CycleEnvironment, "schedule", counted)
-    monkeypatch.setattr(simpy.Environment, "step", stepped)
-    program = find("producer_consumer").build({"tiles": 12})
-    assert simulate(program, H100).outcome is Ending.FINISHED
-    assert len(processes) == len(program.agents)
-    assert scheduled == steps > [100]
-    assert issubclass(CopyEngine, BaseResource)
 
 
 def test_a_time_limit_inside_a_process_ends_the_run_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,24 +52,6 @@ def names(paths: list[Path], folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths]
 
 
-def test_no_trace_names_the_nearest_and_the_command_that_records_one(shelf: Path) -> None:
-    with pytest.raises(NoTraceError) as caught:
-        find_traces("ring", {"stages": 5, "tiles": 6, "tile_bytes": 16384}, 4, shelf)
-    error = caught.value
-    assert error.exit_code == 3
-    assert error.fact == "no recorded trace of ring with stages=5 tile_bytes=16384 tiles=6 grid=4"
-    assert error.place == str(shelf)
-    assert error.cause == (
-        "the nearest of 4 recorded: h200/ring-s4-tb16384-t6-g4.parquet (stages 4 instead of 5); "
-        "h100/ring-s2-tb16384-t6-g4.parquet (stages 2 instead of 5); "
-        "h200/ring-s2-tb16384-t6-g4.parquet (stages 2 instead of 5)"
-    )
-    assert error.correction == (
-        "record it on a GPU: pipesim capture ring -p stages=5 -p tile_bytes=16384 -p tiles=6 --ctas 4"
-        "; or name another folder that has it: --traces FOLDER"
-    )
-
-
 def test_every_way_to_differ_is_said(shelf: Path) -> None:
     with pytest.raises(NoTraceError) as caught:
         find_traces("ring", {"stages": 8, "tiles": 60, "lanes": 32}, 1, shelf)

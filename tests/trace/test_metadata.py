@@ -82,24 +82,6 @@ def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring
         assert caught.value.fact.endswith("colour of the trace's metadata is not part of this schema version")
 
 
-@pytest.mark.parametrize(("path", "value", "what"), [
-    (("grid",), True, "is a boolean where an integer"),
-    (("runs", 0, "traced"), 0, "is an integer where a boolean"),
-    (("sites", 1, "kind"), "SNEEZE", "is 'SNEEZE', which is none of WAIT"),
-    (("sites", 0, "awaited"), "tea", "is 'tea', which is none of data, room"),
-    (("status",), "gone", "is 'gone', which is none of finished, deadline, trap"),
-])  # fmt: skip
-def test_a_value_that_a_field_cannot_have(path: tuple[Any, ...], value: object, what: str, ring: Trace) -> None:
-    document = json.loads(metadata_text(stored(ring), "x"))
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = value
-    with pytest.raises(TraceFormatError) as caught:
-        parsed(document)
-    assert caught.value.fact.startswith(f"field {spelled(path)} of the trace's metadata {what}")
-
-
 @pytest.mark.parametrize("version", [-3, 1])
 def test_a_version_of_before_the_first_release_is_refused(version: int, ring: Trace) -> None:
     document = json.loads(metadata_text(stored(ring), "x")) | {"schema": version}

@@ -9,7 +9,6 @@ import pytest
 
 from pipesim.conform.result import DivergenceKind
 from pipesim.trace.schema import EventKind
-from tests.support.fixture_types import Make
 
 
 def middle(good: Any, kind: EventKind) -> int:
@@ -115,28 +114,3 @@ def test_a_wait_returns_before_it_was_released(good: Any) -> None:
         in_order.with_meta(device=replace(device, name="a chip that nobody measured")).accepted()
         if good.trace.meta.source == "hardware":  # in order, but no path is as short
             assert in_order.refused().kind is DivergenceKind.TOO_SOON
-
-
-def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> None:
-    """All that a consumer does from an arrive on is shifted: then no agent runs backwards, only the wait is early."""
-    good = simulated(stages=1, tiles=6, work=30)
-    arrive = good.rows(kind=EventKind.ARRIVE)[2]
-    back = next(row for release, row in releases(good) if release == arrive)
-    last = good.rows(agent=1)[-1]
-    for shift, accepted in (
-        (good.cycle(back) - good.cycle(arrive), True),
-        (good.cycle(back) - good.cycle(arrive) + 1, False),
-    ):
-        late = good
-        for row in range(arrive, last + 1):
-            late = late.moved(row, shift)
-        if accepted:
-            late.accepted()
-        else:
-            found = late.refused()
-            assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[0]")
-            assert (found.iteration, found.phase_wanted, found.late_by) == (3, 2, 1)
-            assert found.claim == (
-                "load returns from its wait for empty[0] parity 0 before phase 2 can have completed: "
-                "1 of 1 arrivals missing; the next operation that could supply it came 1 cycles later"
-            )

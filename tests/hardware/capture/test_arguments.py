@@ -5,30 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.capture.arguments import Argument, contents, number, parse_argument, read_npy
+from hwkernels.capture.arguments import Argument, contents, parse_argument, read_npy
 from pipesim.errors import ParameterError
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("u32:64", np.uint32(64)),
-        ("i32:-1", np.int32(-1)),
-        ("u64:0xffffffffffffffff", np.uint64(2**64 - 1)),
-        ("i64:-9223372036854775808", np.int64(-(2**63))),
-        ("u8:255", np.uint8(255)),
-        ("i16:-32768", np.int16(-32768)),
-        ("f32:1.5", np.float32(1.5)),
-        ("f64:1e300", np.float64(1e300)),
-        ("f32:inf", np.float32(np.inf)),
-    ],
-)
-def test_numbers(text, value):
-    argument = parse_argument(text, 0)
-    assert number(argument) == value
-    assert number(argument).dtype == value.dtype
-    assert argument.nbytes == value.dtype.itemsize
-    assert str(argument) == text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pipesim.errors import ParameterError
 from tests.support.paths import EXAMPLES
 
 ROWSUM = EXAMPLES / "rowsum.cu"
-STRUCTURE = "struct S {{ char x[{0}]; }};\n__global__ void k(char c, S s, double d, short e, int *o) {{ *o = s.x[3]; }}"
 
 
 @pytest.fixture
@@ -28,22 +27,6 @@ def compiled(tmp_path):
 @pytest.fixture(scope="module")
 def builds() -> dict[str, CompiledKernel]:
     return {name: compile_source(ROWSUM, {"PIPESIM_TRACE": str(int(name == "traced"))}) for name in ("plain", "traced")}
-
-
-@pytest.mark.parametrize(
-    ("text", "sizes"),
-    [
-        ("__global__ void k() {}", ()),
-        ('extern "C" __global__ void k(float *a, unsigned short b) { *a = b; }', (8, 2)),
-        (STRUCTURE.format(100), (1, 100, 8, 2, 8)),
-        ("struct S {}; __global__ void k(S s, S t, int *o) { *o = 1; }", (1, 1, 8)),
-        ("struct alignas(64) S { char x[128]; }; __global__ void k(int a, const __grid_constant__ S s, char o) {}",
-         (4, 128, 1)),
-        (STRUCTURE.format(20_000), None),  # wider than the field for it: the sizes do not add up, so none counts
-    ],
-)  # fmt: skip
-def test_the_sizes_of_parameters(compiled, text, sizes):
-    assert sizes_in_cubin(compiled(text)) == sizes
 
 
 def test_of_several_kernels_the_named_one(compiled):

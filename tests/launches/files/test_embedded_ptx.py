@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.errors import PtxError, UsageError
 from pipesim.launches.files.embedded_ptx import FoundKernel, chosen_kernel, found_kernels
-from tests.support.fat_binaries import GROUP, LZ4, PLAIN, ZSTD, container, entry
+from tests.support.fat_binaries import ZSTD, container, entry
 
 PTX, ELF = 1, 2
 
@@ -33,21 +33,6 @@ def written(tmp_path: Path, data: bytes, name: str = "lib.so") -> Path:
     path = tmp_path / name
     path.write_bytes(data)
     return path
-
-
-def test_all_containers_of_a_library(tmp_path: Path) -> None:
-    """Each packed otherwise, and one of a linker that groups them: the PTX of the latest architecture is taken."""
-    for packed, architecture in ((PLAIN, "90"), (LZ4, "90"), (ZSTD, "90a"), (GROUP, "100f")):
-        (found,) = kernels_in(written(tmp_path, library(packed))).values()
-        assert (found.name, found.origin) == ("fill", f"lib.so, compute_{architecture}")
-        assert f".target sm_{architecture}" in found.text
-    several = library(container(entry(PTX, 90, text_of("a", "b"))), container(entry(PTX, 80, text_of("c", "a"))), PLAIN)
-    latest = kernels_in(written(tmp_path, several))
-    assert {name: each.origin.split("_")[-1] for name, each in latest.items()} == {
-        "a": "90", "b": "90", "c": "80", "fill": "90",
-    }  # fmt: skip
-    newer = library(container(entry(PTX, 80, text_of("a"))), container(entry(PTX, 90, text_of("a"))))
-    assert kernels_in(written(tmp_path, newer))["a"].origin == "lib.so, compute_90"
 
 
 def test_a_folder_is_read_as_a_compilers_cache(tmp_path: Path) -> None:

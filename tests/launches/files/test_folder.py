@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
-from pipesim.errors import OutputExistsError, UsageError
+from pipesim.errors import UsageError
 from pipesim.launches import checks
 from pipesim.launches.checks import check_launches
 from pipesim.launches.files.gather import FileNames, index_json, require_folder, write_launches
@@ -47,23 +47,6 @@ class TestWriting:
         assert commands == [
             "pipesim check out/scale_ws.ptx", "pipesim check out/scale_ws.ptx --launch out/scale_ws-2.json",
         ]  # fmt: skip
-
-    def test_nothing_is_overwritten_unless_it_is_forced(self, tmp_path: Path) -> None:
-        report, texts = gathered(tmp_path, [record()])
-        out = tmp_path / "out"
-        require_folder(out, force=False)
-        out.mkdir()
-        (out / ".hidden").write_text("")
-        require_folder(out, force=False)
-        (out / "k.json").write_text("mine")
-        with pytest.raises(OutputExistsError, match="out is not empty"):
-            require_folder(out, force=False)
-        with pytest.raises(OutputExistsError, match=r"k\.json exists already"):
-            write_launches(report, texts, out)
-        assert {path.name for path in out.iterdir()} == {"k.json", ".hidden"}
-        require_folder(out, force=True)
-        write_launches(report, texts, out, force=True)
-        assert (out / "k.json").read_text() == texts["k.json"]
 
     def test_a_folder_that_cannot_be_written_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").write_text("")
