@@ -124,6 +124,16 @@ def test_what_other_ctas_leave_of_a_counter_is_run_without_laps_as_well() -> Non
         assert run.instructions + run.left_out == full.instructions
 
 
+def test_a_word_that_each_step_is_compared_with_is_followed_to_where_laps_are_left_out() -> None:
+    """How many steps are counted is a sum of as many comparisons, all but a few of which are held."""
+    text, launch = sized_kernel_of_tiles(" mov.u32 %r45, %r22;\n", " setp.eq.u32 %p7, %r45, 7;", RIGHT, counter=False)
+    launch = replace(launch, parameters=(Parameter("n", Number("u32", 20_000)),))
+    made = prepare(read_module(text, "tiles.ptx"), launch)
+    run = emulate(made, EmulationLimits(100_000))
+    assert run.left_out > 1_200_000
+    assert prove(emit(made, run).program).verdict is Verdict.PROVED
+
+
 _ALL = 1 << 22  #: instructions and operations
 
 

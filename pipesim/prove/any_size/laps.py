@@ -29,7 +29,7 @@ MOST_PLACES = 8
 
 
 class Outline:
-    """A program without its items: ``code`` for comparisons, ``items`` beside it (0 where an operation has none)."""
+    """A program without its items: ``code`` for comparisons, ``items`` beside it (-1 where an operation has none)."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -47,6 +47,12 @@ class Outline:
             pairs = [known.get(op) or split(op) for op in code]
             self.code.append([bare for bare, _ in pairs])
             self.items.append([item for _, item in pairs])
+
+    @cached_property
+    def items_in_order(self) -> list[list[int]]:
+        """Items with numbers by where each is first in the agents' code; a reader's depend on when warps came there."""
+        numbers: dict[int, int] = {}
+        return [[item if item < 0 else numbers.setdefault(item, len(numbers)) for item in each] for each in self.items]
 
     @cached_property
     def order_may_fail(self) -> bool:
@@ -88,7 +94,7 @@ def _split(op: Operation) -> tuple[Operation, int]:
     if at is not None:
         return (*op[:at], *op[at + 1 :]), op[at]
     at = _IDLE.get(op[0])
-    return (op, 0) if at is None else ((*op[:at], *op[at + 1 :]), 0)
+    return (op, -1) if at is None else ((*op[:at], *op[at + 1 :]), -1)
 
 
 def is_longer_inside(short: Outline, long: Outline) -> bool:
@@ -156,10 +162,21 @@ def items_are_even(three: tuple[Outline, Outline, Outline], laps: Laps) -> bool:
     """True if the items of programs of no, one and two laps more are given by one affine rule.
 
     Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in as well. Then
-    two items that agree in all three programs agree in every longer one.
+    two items that agree in all three programs agree in every longer one. Numbers alone do not matter.
     """
-    for agent in range(len(three[0].items)):
-        none, one, two = (_pieces(outline.items[agent], laps, agent, n) for n, outline in enumerate(three))
+    return any(_are_even(items, laps) for items in _numberings(three))
+
+
+Items = list[list[int]]  #: of each agent
+
+
+def _numberings(outlines: Sequence[Outline]) -> tuple[list[Items], list[Items]]:
+    return [each.items for each in outlines], [each.items_in_order for each in outlines]
+
+
+def _are_even(three: Sequence[Items], laps: Laps) -> bool:
+    for agent in range(len(three[0])):
+        none, one, two = (_pieces(items[agent], laps, agent, n) for n, items in enumerate(three))
         for pieces in zip(none.outside, one.outside, two.outside, strict=True):
             if any(a + c != 2 * b for a, b, c in zip(*pieces, strict=True)):
                 return False
@@ -175,11 +192,17 @@ def follows(short: Outline, shorter: Outline, long: Outline, laps: Laps, more: i
 
     ``shorter`` has one lap less than ``short``; the laps are those of ``shorter``.
     """
-    if not has_laps_more(shorter, long, laps, more + 1):
-        return False
-    for agent in range(len(long.items)):
-        before, now = (_pieces(each.items[agent], laps, agent, n) for n, each in enumerate((shorter, short)))
-        then = _pieces(long.items[agent], laps, agent, more + 1)
+    three = shorter, short, long
+    return has_laps_more(shorter, long, laps, more + 1) and any(
+        _goes_on(each, laps, more) for each in _numberings(three)
+    )
+
+
+def _goes_on(three: Sequence[Items], laps: Laps, more: int) -> bool:
+    for agent in range(len(three[0])):
+        before, now, then = (
+            _pieces(items[agent], laps, agent, n) for items, n in zip(three, (0, 1, more + 1), strict=True)
+        )
         for pieces in zip(before.outside, now.outside, then.outside, strict=True):
             if any(c - b != more * (b - a) for a, b, c in zip(*pieces, strict=True)):
                 return False

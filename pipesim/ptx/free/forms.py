@@ -115,10 +115,10 @@ class Form:
         rest = tuple(each for each in self.terms if each[0].now is None)
         if len(rest) == len(self.terms):
             return self
-        found = Form(self.constant, rest)
-        for atom, factor in self.terms:
-            if atom.now is not None:
-                found = found.plus(atom.now, factor)
+        of_words = [(atom.now, factor) for atom, factor in self.terms if atom.now is not None]
+        found = Form(self.constant + sum(factor * now.constant for now, factor in of_words), rest)
+        for now, factor in of_words:
+            found = found.plus(Form(0, now.terms), factor) if now.terms else found
         return found
 
     @property
@@ -143,6 +143,7 @@ class Forms:
         self._known: dict[object, Atom] = {}
         self.of_pairs: dict[tuple[str, Form, Form], Form] = {}  #: what operators gave: lanes and laps ask again
         self.words: dict[str, Atom] = {}  #: words nearby that were asked for
+        self._held: set[Atom] = set()  # what depends on them and is held
         #: By the terms of places with which words were compared, and not alike in all: the constants, and the words.
         self.compared_in_places: dict[Terms, dict[tuple[int, Terms], None]] = {}
         self.watched: frozenset[Atom] = frozenset()  #: free inputs
@@ -169,7 +170,10 @@ class Forms:
 
     def _hold_tests(self, of: Form) -> None:
         for atom, _ in of.terms:
-            for each in atom.arguments if atom.now is not None else ():
+            if atom.now is None or atom in self._held:
+                continue
+            self._held.add(atom)
+            for each in atom.arguments:
                 if atom.operation in ("negative", "zero"):
                     self.tested(each)
                 if atom.operation == "zero":

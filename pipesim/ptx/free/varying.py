@@ -77,6 +77,8 @@ class FreeInputs(Conditions):
 
     def integer(self, now: int, form: Form) -> int:
         """An integer with its expression; a plain one where that is constant."""
+        if len(form.terms) > _MOST_TERMS and self._nearby:  # as of a number of laps that fulfil a comparison
+            form = self.forms.held(form)
         if not form.terms:
             return form.constant
         made = Varying(now)
@@ -121,6 +123,7 @@ class FreeInputs(Conditions):
 
 
 _MOST_KEPT = 1 << 14  #: results of operators
+_MOST_TERMS = 8  #: of a sum of words nearby
 
 
 def _chosen(zero: Any, a: Any, b: Any) -> Any:

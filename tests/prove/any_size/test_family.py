@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pipesim.answers.any_size import Families, family, trip_counts
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence, Op
+from pipesim.model.ops import AT, Engine, Fence, Op
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
-from pipesim.prove.any_size.laps import Outline, each_holds, holds
+from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop, repeated_laps
+from pipesim.prove.any_size.laps import Outline, each_holds, holds, items_are_even, place_laps
 from pipesim.targets import Target, find, target_of
 from tests.support.lanes import long_after, slow_after
 from tests.support.mistakes import BROKEN
@@ -42,6 +42,29 @@ PINNED = {
 
 def of(target: Target, parameter: str, **params: int) -> Family:
     return family(target, params, parameter)
+
+
+def renumbered(program: Program, numbers: Sequence[int]) -> Outline:
+    def of(op: tuple[int, ...]) -> tuple[int, ...]:
+        at = AT["item"].get(op[0], -1)
+        return op if at < 0 or op[at] < 0 else (*op[:at], numbers[op[at]], *op[at + 1 :])
+
+    return Outline(replace(program, code=tuple(tuple(map(of, code)) for code in program.code)))
+
+
+def test_only_which_items_are_equal_matters_for_the_laps() -> None:
+    """A PTX reader's numbers say when warps came there, which differs by size."""
+    target = find("producer_consumer")
+    programs = [target.build({"tiles": tiles}) for tiles in (21, 29, 37)]
+    short, long, longest = map(Outline, programs)
+    worth = {tuple(b - a for a, b in zip(short.lengths, long.lengths, strict=True)): 8}
+    laps = place_laps(short, long, [lap for lap, _ in repeated_laps(short.program, worth)])
+    assert laps is not None
+    one, two, three = (
+        renumbered(each, [(7 * item + 3 * n) % 64 for item in range(64)]) for n, each in enumerate(programs)
+    )
+    assert items_are_even((one, two, three), laps)
+    assert not items_are_even((short, long, renumbered(longest.program, [*range(31), 30, *range(32, 64)])), laps)
 
 
 @pytest.mark.slow
@@ -147,7 +170,9 @@ def test_items_that_differ_between_sizes_are_looked_at_two_laps_on() -> None:
     every = looked.verdict()
     assert every == EveryValue("tiles", 0, 11, 4, 22)
     assert looked.covers(every, 70, counting_down(70).flatten({}))
-    assert not looked.covers(every, 70, ring_of(70).flatten({}))
+    other_names = ring_of(70).flatten({})
+    assert looked.covers(every, 70, other_names)
+    assert not looked.covers(every, 70, renumbered(other_names, [*range(31), 30, *range(32, 71)]).program)
 
 
 def wait_again(r: Ring, w: Warp, i: int) -> None:
