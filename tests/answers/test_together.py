@@ -22,7 +22,7 @@ from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import sides_of
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.values import Array, Field, Launch, Parameter, Pointer
+from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target, find, target_of
@@ -1129,6 +1129,19 @@ def test_a_grid_that_is_followed_whole_has_as_many_ctas_on_the_device_as_fit(sha
     found = check(kernel(FOR_LAST.replace("SHARED", str(shared)), 137), {}, quick=True)
     assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
     assert not wrong or found.scope.policies == {"together": (137,), "resident": (132,)}
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("counter_barrier_0", Verdict.PROVED), ("counter_barrier_3", Verdict.REFUTED)]
+)
+def test_pointers_that_the_launch_has_as_numbers_are_global_memory(name: str, verdict: Verdict) -> None:
+    """Both were proved: where CUDA puts memory was taken for the window of shared memory."""
+    numbers = (Parameter(each, Number("u64", 0x7F3A_1200_0000 + (n << 24))) for n, each in enumerate(("x", "y")))
+    given = (Parameter("flags", Pointer()), *numbers)
+    made = extract(read_module(text(), "flags.ptx", name), Launch(name, (3, 1, 1), (64, 1, 1), parameters=given))
+    found = check(Target(name, None, made.program, {}, "", kernel=made), {}, quick=True)
+    assert found.verdict is verdict
+    assert verdict is Verdict.REFUTED or "x is not a pointer in the launch file" in scope_parts(found)["not judged"]
 
 
 #: Seeds of kernels in each of which another order of atomics, or a store without a lock, is what is wrong.

@@ -15,7 +15,7 @@ from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import Need, Slice, slice_of
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json, read_launch
-from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import Launch, TensorMap
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.read import read_module
@@ -51,7 +51,7 @@ def test_nothing_is_unread_and_the_launch_answers_what_the_slice_needs(name):
             assert image.parameter(each.offset, each.nbytes) is not None
         else:
             assert each.need is Need.TENSOR_MAP
-            assert isinstance(image.tensor_map(0x7E00_0000_0000 + each.offset), TensorMap)
+            assert isinstance(image.tensor_map(PARAMETERS + each.offset), TensorMap)
     assert (FOLDER / f"{name}.json").read_text(encoding="utf-8") == launch_json(launch)
 
 

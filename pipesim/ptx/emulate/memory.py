@@ -21,11 +21,11 @@ _LONGEST = 15  #: bytes before another one that what is stored as one integer ma
 RANK_SHIFT = 24
 #: Of a CTA's variables: the first KiB is the system's (CUDA programming guide, compute capability 9).
 SHARED_BASE = 0x400
-WINDOW = 0x7F00_0000_0000  #: where the generic window over shared memory begins
+WINDOW = 0x07F0_0000_0000_0000  #: where the generic window over shared memory begins: no device has memory there
 WINDOW_END = WINDOW + (1 << 32)
-LOCAL_WINDOW = 0x7F80_0000_0000  #: where generic addresses of local memory begin
+LOCAL_WINDOW = 0x07F8_0000_0000_0000  #: where generic addresses of local memory begin
 LOCAL_WINDOW_END = LOCAL_WINDOW + (1 << 32)
-MODULE_VARIABLES = 0x7D00_0000_0000  #: where the module's own variables in global and constant memory begin
+MODULE_VARIABLES = 0x07D0_0000_0000_0000  #: where the module's own variables in global and constant memory begin
 OFFSET = (1 << RANK_SHIFT) - 1
 
 

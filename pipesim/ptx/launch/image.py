@@ -51,7 +51,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
         raise ValueError(f"{value} does not fit {kind}") from None
 
 
-PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
+PARAMETERS = 0x07E0_0000_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
 _MOST_BYTES = 8  #: of a word
 TILES = -16  #: where the number of tiles is that are handed out, if that is free: at no address
