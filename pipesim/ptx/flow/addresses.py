@@ -216,7 +216,10 @@ class ParameterPlaces:
     def __init__(self, function: Function, uses: Uses) -> None:
         self._params = {each.name: each for each in function.params}
         self._writer: dict[str, Instruction | None] = {}
+        self._given: dict[Operand, list[Operand]] = {}  #: to calls, by the place of the argument
         for instruction in function.body:
+            if instruction.opcode == "st" and instruction.has("param"):
+                self._given.setdefault(instruction.operands[0], []).append(instruction.operands[1])
             for name in uses.writes[instruction.position]:
                 self._writer[name] = None if name in self._writer else instruction
 
@@ -250,6 +253,9 @@ class ParameterPlaces:
             return self._follow(operands[1], depth)
         if writer.opcode == "ld" and writer.has("local"):
             return "local", writer.position
+        if writer.opcode == "ld" and operands[-1] in self._given:
+            found, *others = [self._follow(each, depth) for each in self._given[operands[-1]]]
+            return found if all(each == found for each in others) else None
         if writer.opcode == "ld" and len(operands) == 2:
             found, parts = self._follow(operands[1], depth), _parts(operands[0])
             after = parts.index(Register(name)) * int(writer.modifiers[-1][1:]) // 8 if parts[1:] else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
+from pipesim.ptx.launch.values import Pointer
 from tests.support.small_ptx import SET_UP, program_of, word
 
 START = """ .local .align 8 .b8 depot[64];
@@ -96,3 +97,33 @@ call:
     right, other = (start + passed.format(3), start + " add.u32 %r43, %r3, 8;\n" + passed.format(43))
     found = [check(program_of(text, params=".param .u32 n", values=[word(1)])).verdict.value for text in (right, other)]
     assert found == ["proved", "refuted"]
+
+
+#: An atomic on one of 256 words, of which data decides which, by an address that was in local memory, as ``-G`` has it.
+COUNT = """ .local .align 8 .b8 stack[16];
+ ld.param.u64 %rd1, [x];
+ ld.global.u32 %r9, [%rd1];
+ and.b32 %r9, %r9, 255;
+ mul.wide.u32 %rd4, %r9, 4;
+ mov.u64 %rd2, tile;
+ cvta.shared.u64 %rd2, %rd2;
+ add.u64 %rd2, %rd2, %rd4;
+ st.local.u64 [stack+8], %rd2;
+ {0}
+ ld.local.u64 %rd3, [stack+8];
+ atom.add.u32 %r10, [%rd3], 1;
+ setp.eq.u32 %p1, %r0, 32;
+ @%p1 st.shared.u32 [tile+{1}], 1;
+"""
+
+
+def test_an_address_in_local_memory_stays_in_its_array() -> None:
+    def of(between: str, other: int) -> str:
+        text = SET_UP.format(first=1, count=1) + COUNT.format(between, other)
+        return check(
+            program_of(text, params=".param .u64 x", values=[Pointer()]).with_strictness(LENIENT)
+        ).verdict.value
+
+    assert of("", 1024) == "proved"
+    assert of("", 1020) == "unknown"
+    assert of("st.local.u32 [stack+12], %r9;", 1024) == "unknown"  # half of it is another word

@@ -67,6 +67,14 @@ def test_an_array_of_pointers_that_is_indexed_has_pointers():
         assert tuple(each.offset for each in made.fields if each.content == Pointer()) == pointers
 
 
+def test_a_pointer_that_is_given_to_a_call_is_one():
+    for other, content in (("%rd1", Pointer()), ("%rd3", Number("u64", None))):
+        call = f"""ld.param.u64 %rd1, [y]; mov.u64 %rd3, 7; .param .b64 given; st.param.b64 [given+0], %rd1;
+        st.param.b64 [given+0], {other}; ld.param.u64 %rd2, [given]; atom.add.u32 %r1, [%rd2], 1; ret;"""
+        function = kernel(call, ".param .u64 y")
+        assert template(function, slice_of(function)).parameters[0].content == content
+
+
 def test_a_map_that_a_kernel_writes_is_led_to_by_a_pointer_and_leads_to_memory_by_one():
     text = """ld.param.u64 %rd1, [maps]; ld.param.u64 %rd2, [x]; add.s64 %rd3, %rd1, 128; mov.u32 %r1, 0;
     tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r1], %rd2;
