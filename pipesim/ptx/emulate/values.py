@@ -308,6 +308,11 @@ def same(a: Value, b: Value) -> bool:
     return a.leaf == b.leaf and a.known == b.known and a.interval == b.interval
 
 
+def _says_more(leaf: Leaf, unknown: tuple[Unknown] | None) -> bool:
+    """Whether it is where a result comes from: what others have done before what the launch could give."""
+    return unknown is None or leaf.orders or bool(leaf.option and not unknown[0].leaf.orders)
+
+
 def lift(function: Callable[..., Value], *args: Value) -> Value:
     """A function of integers, applied to values of any kind."""
     lanes = unknown = varying = None
@@ -320,7 +325,7 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         elif kind is OpenAnswer:
             return _of_answer(function, a.asked, args)
         elif kind is Unknown or kind is PartlyKnown:
-            unknown = unknown if unknown and not a.leaf.orders else (a.whole,)
+            unknown = (a.whole,) if _says_more(a.leaf, unknown) else unknown
         elif kind is Varying:
             varying = a
         elif kind is Uniform:

@@ -156,6 +156,13 @@ INDEX = """ ld.param.u32 %r9, [n];
 """
 
 
+def test_an_access_that_a_parameter_would_bound_names_that() -> None:
+    masked = " ld.param.u32 %r9, [n];\n ld.global.u32 %r8, [%rd1];\n and.b32 %r10, %r8, %r9;\n"
+    body = f"{START}{masked} add.u32 %r10, %r10, tile;\n st.shared.u8 [%r10], %r2;\n"
+    (said,) = program_of(body, params=".param .u32 n", values=[word(None)]).coverage.unread
+    assert said.endswith("it depends on byte 0 of the parameters, which --set 0=VALUE gives")
+
+
 @pytest.mark.parametrize(("op", "equal"), [("mov.u32 %r10, %r9;", True), ("add.u32 %r10, %r9, %r2;", False)])
 def test_a_lane_and_a_parameter_that_is_not_given_are_not_the_same_in_each_lane(op: str, *, equal: bool) -> None:
     """It was proved with no assumption."""

@@ -259,7 +259,9 @@ def may_touch(
         (cta, first), (last_cta, last) = place_of(low), place_of(high)
         if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
             reach = TouchedBytes(first, last + size, cta, *_lows([bits_of(each) for each in lanes], size))
-    cluster.may_touch(warp, each.position, NO_ADDRESS, writes=writes, reach=reach)
+    leaf = leaf_of(address)
+    why = f"{NO_ADDRESS}: it depends on {leaf.what}" if leaf is not None and leaf.option else NO_ADDRESS
+    cluster.may_touch(warp, each.position, why, writes=writes, reach=reach)
 
 
 def _lows(known: Sequence[Bits], size: int) -> tuple[int, int, frozenset[int]]:
