@@ -162,7 +162,7 @@ def items_are_even(three: tuple[Outline, Outline, Outline], laps: Laps) -> bool:
     """True if the items of programs of no, one and two laps more are given by one affine rule.
 
     Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in as well. Then
-    two items that agree in all three programs agree in every longer one. Numbers alone do not matter.
+    two items that agree in all three programs agree in every longer one. Numbers alone decide nothing.
     """
     return any(_are_even(items, laps) for items in _numberings(three))
 
