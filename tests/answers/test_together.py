@@ -1023,16 +1023,62 @@ def test_what_a_bulk_copy_stores_is_there_for_others_once_its_group_is_complete(
     assert wrong or found.scope.not_judged == ()
 
 
-#: Two warps of CTA 0 add to a word, which CTA 1 loads when a flag says so.
-OF_TWO_ADDERS = """setp.eq.u32 %p1, %r1, 1; setp.ne.u32 %p2, %r0, 0; @%p1 bra one;
-red.relaxed.cta.global.add.u32 [%rd2], 1; bar.sync 0; @%p2 bra end; st.release.gpu.global.u32 [%rd1], 3; bra end;
-one: @%p2 bra end; POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
+#: Two warps of CTA 0 change a word, which CTA 1 loads when a flag says so.
+WRITTEN_BY_WARPS = """setp.eq.u32 %p1, %r1, 1; setp.ne.u32 %p2, %r0, 0; setp.ge.u32 %p3, %r0, 32; @%p1 bra one;
+@%p3 bra other; FIRST; bra met; other: SECOND; met: bar.sync 0; @%p2 bra end; st.release.gpu.global.u32 [%rd1], 3;
+bra end; one: @%p2 bra end; POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
+ADDS = "red.relaxed.cta.global.add.u32 [%rd2], 1"
+SETS = "st.relaxed.gpu.global.u32 [%rd2], 1"
 
 
-def test_atomics_of_cta_scope_are_no_race_of_warps_of_one_cta() -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (ADDS, ADDS, Verdict.PROVED),
+        (ADDS, ADDS.replace("cta", "gpu"), Verdict.PROVED),
+        (SETS, SETS.replace("gpu", "cta"), Verdict.PROVED),
+        (SETS, SETS.replace("relaxed.gpu.", ""), Verdict.REFUTED),
+    ],
+)
+def test_strong_writes_of_warps_of_one_cta_are_no_race(first: str, second: str, verdict: Verdict) -> None:
     """They were refuted, also where each CTA has words of its own."""
-    assert check(kernel(OF_TWO_ADDERS.replace("POLL", POLL), 2, 64), {}, quick=True).verdict is Verdict.PROVED
+    made = WRITTEN_BY_WARPS.replace("FIRST", first).replace("SECOND", second).replace("POLL", POLL)
+    assert check(kernel(made, 2, 64), {}, quick=True).verdict is verdict
+
+
+def test_atomics_of_cta_scope_are_no_race_where_each_cta_has_its_words() -> None:
     assert judged_inside(26147) == "decided"
+
+
+#: CTAs 0 and 1 change the same bytes, and CTA 2 loads them when both have said that they are done.
+OF_TWO_CTAS = """.shared .align 128 .b8 tile[16]; mov.u32 %r5, tile; mov.u32 %r6, 0;
+st.shared.v4.u32 [%r5], {%r6, %r6, %r6, %r6}; fence.proxy.async; setp.eq.u32 %p1, %r1, 2; setp.eq.u32 %p2, %r1, 1;
+@%p1 bra two; @%p2 bra one; FIRST bra met; one: SECOND met: ARRIVAL bra end;
+two: POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
+REDUCES = """cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r5], 16; cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;"""
+BY_ATOMIC = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd1", "%rd2+64").replace("spin", "wait")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fault"),
+    [
+        (REDUCES, REDUCES, None),
+        (REDUCES, REDUCES.replace("add.u32", "add.noftz.f16"), RACE),  # elements that overlap in part
+        (REDUCES, BY_ATOMIC, RACE),  # by another proxy
+        (BY_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
+        (BY_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
+    ],
+)
+def test_bulk_reductions_are_no_race_with_what_is_strong_for_them(
+    first: str, second: str, fault: FaultKind | None
+) -> None:
+    made = OF_TWO_CTAS.replace("FIRST", first).replace("SECOND", second)
+    made = made.replace("ARRIVAL", ARRIVAL).replace("POLL", POLL.replace("%r8, 3", "%r8, 2"))
+    found = check(kernel(made, 3), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if fault is None else Verdict.REFUTED)
+    assert {each.finding.kind for each in found.refutations} == ({fault} if fault else set())
 
 
 #: Two warps store to the same words what they load.

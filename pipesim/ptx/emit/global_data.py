@@ -6,7 +6,7 @@ Only bytes that one CTA writes and another one accesses: accesses within a CTA a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement, product
 
@@ -15,6 +15,7 @@ from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emit.weak_loads import is_weak_load
 from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.effects.operands import bytes_of
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
 from pipesim.ptx.emulate.global_memory.word_memory import STRONG
 from pipesim.ptx.emulate.memory import merge_ranges
@@ -75,12 +76,17 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     count, copies, width = 0, False, met[-1][1] - min(names.values())
     reduced = [one for one in each if one.kind is AccessKind.BULK_REDUCTION and any(in_both(sorted(one.ranges), met))]
     reduced = reduced if len(reduced) <= _MOST_REDUCTIONS else []
-    place = {id(one): n for n, one in enumerate(reduced, 1)}  # bytes of its own, which all others but atomics access
+    sizes = [_element(one, body) for one in reduced]
+    places = {  # each has bytes of its own, which all access but reductions of elements as large as its own
+        id(one): [n + 1 for n, other in enumerate(reduced) if other is one or sizes[n] != _element(one, body)]
+        for one in reduced
+    }
+    several = _of_several(cluster, each)
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
-        mine = range(0 if one.kind.is_atomic else len(reduced) + 1) or (place.get(id(one), 0),)
+        mine = places.get(id(one), range(len(reduced) + 1))
         count += len(clipped)
-        left = one.kind not in _FOLLOWED or (one.kind is AccessKind.BULK_REDUCTION and id(one) not in place)
+        left = one.kind not in _FOLLOWED or (one.kind is AccessKind.BULK_REDUCTION and id(one) not in places)
         if count > _MOST_ACCESSES or (clipped and (left or body[one.position].has("nc"))):
             found.open = one.position
             continue
@@ -88,15 +94,14 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
             access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
             item = -1
             if one.kind.writes:
-                wide, cta = _is_strong(one, body[one.position]), recorder.streams[one.agent].cta
-                item = cluster.item(("atomic" if wide else f"atomic {cta}") if one.kind.is_atomic else None)
+                item = cluster.item(_alike(cluster, one, of_several=any(in_both([(first, end)], several))))
             op: Operation = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
             if one.kind in _BY_BULK_GROUP:
                 op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
                 copies = True
             asks = cluster.launch.strong_data and one.kind.is_atomic and one.position in read
-            places = found.before.setdefault(one.agent, {}).setdefault(one.index, [])
-            places += [((int(Op.READ), access, -1), one.position)] * asks + [(op, one.position)]
+            before = found.before.setdefault(one.agent, {}).setdefault(one.index, [])
+            before += [((int(Op.READ), access, -1), one.position)] * asks + [(op, one.position)]
     for n, (first, end) in product(range(len(reduced) + 1), met):
         access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
         found.first.append((int(Op.WRITE), access, cluster.item()))
@@ -154,21 +159,23 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
     by_agent = _warps_talk(cluster)
     of = (lambda agent: agent) if by_agent else (lambda agent: streams[agent].cta)
     read = frozenset(name for names in uses.reads for name in names)
-    kinds: dict[tuple[AccessKind, int], dict[int, list[Range]]] = {}  # by what it does, and how far it is strong
+    kinds: dict[tuple[AccessKind, int, int], dict[int, list[Range]]] = {}  # the last number: how far it is strong
     for one in accesses:
         does = AccessKind.LOAD if not one.kind.writes else AccessKind.STORE
         does = AccessKind.ATOMIC if one.kind.is_atomic else does
         strong = _is_strong(one, body[one.position]) + (one.kind.is_atomic or body[one.position].has_any(*STRONG))
-        kinds.setdefault((does, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
+        kinds.setdefault((does, _element(one, body), strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
         if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
-            kinds.setdefault((AccessKind.LOAD, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
+            kinds.setdefault((AccessKind.LOAD, 0, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
     merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
     found: tuple[list[Range], list[Range]] = [], []
-    for ((one_does, one_strong), ones), ((does, strong), others) in combinations_with_replacement(merged.items(), 2):
+    for (one, ones), (another, others) in combinations_with_replacement(merged.items(), 2):
+        (one_does, one_size, one_strong), (does, size, strong) = one, another
+        by_two = one_does is does and one_size != size  # an atomic and a bulk reduction, or two of these
         pairs = product(ones.items(), others.items()) if one_does.writes or does.writes else ()
         for (who, mine), (other, its) in pairs:
             needs = 1 if by_agent and streams[who].cta == streams[other].cta else 2
-            both = min(one_strong, strong) >= needs
+            both = min(one_strong, strong) >= needs and not by_two
             if who != other and not (one_does is does and both):
                 found[both].extend(in_both(mine, its))
     return merge_ranges(found[0]), merge_ranges(found[1])
@@ -185,6 +192,38 @@ def _warps_talk(cluster: Cluster) -> bool:
 def _is_strong(one: GlobalAccess, each: Instruction) -> bool:
     """Whether an access is strong for threads of other CTAs."""
     return (one.kind.is_atomic or each.has_any(*STRONG)) and not strength_of(each).is_narrow
+
+
+def _of_several(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
+    """The bytes that atomics of several CTAs change."""
+    by_cta: dict[int, list[Range]] = {}
+    for one in accesses:
+        if one.kind is AccessKind.ATOMIC:
+            by_cta.setdefault(cluster.recorder.streams[one.agent].cta, []).extend(one.ranges)
+    found, seen = list[Range](), list[Range]()
+    for ranges in map(merge_ranges, by_cta.values()):
+        found, seen = [*found, *in_both(seen, ranges)], merge_ranges([*seen, *ranges])
+    return merge_ranges(found)
+
+
+def _alike(cluster: Cluster, one: GlobalAccess, *, of_several: bool) -> str | None:
+    """What writes have in common that are strong for each other, so that they need no order: those of one CTA, or
+    atomics of several; None of one that is not.
+    """
+    each, cta = cluster.code.body[one.position], cluster.recorder.streams[one.agent].cta
+    if one.kind is AccessKind.ATOMIC:
+        return "atomic" if of_several and _is_strong(one, each) else f"atomic {cta}"
+    strong = one.kind is AccessKind.STORE and each.has_any(*STRONG) and not cluster.launch.strong_data
+    return f"store {cta} {bytes_of(each.modifiers[-1])}" if strong else None
+
+
+def _element(one: GlobalAccess, body: Sequence[Instruction]) -> int:
+    """The bytes of an element of a bulk reduction, 0 of all else.
+
+    Reductions that overlap in part, and one and an atomic, which is of another proxy, are not morally strong (PTX ISA,
+    "Morally strong operations").
+    """
+    return bytes_of(body[one.position].modifiers[-1]) if one.kind is AccessKind.BULK_REDUCTION else 0
 
 
 def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:
