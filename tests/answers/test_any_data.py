@@ -95,6 +95,8 @@ LATER = f"bar.sync 0; {STORE} bar.sync 0; setp.eq.u32 %p3, %r1, 1; @%p3 ld.share
         ("%r6", "", Verdict.UNKNOWN),  # each thread has its own
         ("tile", STORE, Verdict.REFUTED),  # some may load it after it is stored again
         ("tile", LATER, Verdict.UNKNOWN),  # the second warp does
+        ("tile", "ld.global.f32 %r23, [%rd1];", Verdict.PROVED),
+        ("tile", "ld.volatile.global.f32 %r23, [%rd1];", Verdict.UNKNOWN),  # the host or a peer may store in between
     ],
 )
 def test_a_branch_that_is_made_of_one_word_is_the_same_for_all(place: str, between: str, verdict: Verdict) -> None:

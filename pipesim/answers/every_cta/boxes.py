@@ -17,6 +17,7 @@ class Box:
 
     def __init__(self, place: Evaluation, ends: dict[Word, Ends]) -> None:
         self._place, self.ends = place, ends
+        self.looks = 0  #: how often an end was tried
 
     def bounds(self, form: Form) -> Ends:
         """What an expression is at least and at most."""
@@ -49,6 +50,7 @@ class Box:
         """The range of an element, without ends with which an expression is not within limits; None if nothing fits."""
 
         def may_fit(first: int, last: int) -> bool:  # of numbers, or of all with a sign
+            self.looks += 1
             self.ends[word] = min(abs(first), abs(last)), max(abs(first), abs(last))
             low, high = self.bounds(form)
             return low <= limits[1] and high >= limits[0]

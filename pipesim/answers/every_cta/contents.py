@@ -25,6 +25,7 @@ Domains = dict[Word, "range | np.ndarray"]  #: the values that elements may have
 EACH = 1 << 16  #: combinations of values of all elements, where each of them is looked at
 _TOGETHER = 1 << 14  #: combinations of values that are looked at one by one
 _MOST_PARTS = 4096  #: halves, and bounds of constraints, that one search looks at
+_LOOKS_OF_PART = 16  #: ends that are tried of one element, each of which takes less than a part
 _MOST_ROUNDS = 16  #: in which constraints narrow what others are about
 _MOST_CELLS = 1 << 14  #: sets of contents that are asked about for one cluster
 
@@ -235,6 +236,7 @@ class _ContentsSearch:
             limits = each.low - (high - ends[1]), each.high - (low - ends[0])
             for word in mine if ends[0] < limits[0] or limits[1] < ends[1] else ():
                 fits = self._fitting(box, form, mine, word, domains[word], limits)
+                self._parts, box.looks = self._parts + box.looks // _LOOKS_OF_PART, 0
                 if not len(fits):
                     return None
                 domains[word] = fits

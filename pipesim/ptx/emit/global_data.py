@@ -169,8 +169,8 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
             kinds.setdefault((AccessKind.LOAD, 0, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
     merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
     found: tuple[list[Range], list[Range]] = [], []
-    for (one, ones), (another, others) in combinations_with_replacement(merged.items(), 2):
-        (one_does, one_size, one_strong), (does, size, strong) = one, another
+    for (first, ones), (second, others) in combinations_with_replacement(merged.items(), 2):
+        (one_does, one_size, one_strong), (does, size, strong) = first, second
         by_two = one_does is does and one_size != size  # an atomic and a bulk reduction, or two of these
         pairs = product(ones.items(), others.items()) if one_does.writes or does.writes else ()
         for (who, mine), (other, its) in pairs:
