@@ -144,7 +144,7 @@ class LocalMemory:
     """
 
     words: dict[int, Value] = field(default_factory=dict)
-    _whole: dict[int, Value] = field(default_factory=dict)  #: of eight bytes, as long as none of them is stored again
+    whole: dict[int, Value] = field(default_factory=dict)  #: of eight bytes, as long as none of them is stored again
     small: dict[tuple[int, int], Value] = field(default_factory=dict)
 
     def store(self, address: int, size: int, value: Value, mask: int) -> None:
@@ -152,10 +152,10 @@ class LocalMemory:
         if len(self.words) + len(self.small) > MAX_STORED_BYTES // _WORD:
             self.forget()
         whole = self.load(address, size) if size == 2 * _WORD else None
-        for at in range(address - 2 * _WORD + 1, address + size) if self._whole else ():
-            self._whole.pop(at, None)
+        for at in range(address - 2 * _WORD + 1, address + size) if self.whole else ():
+            self.whole.pop(at, None)
         if size == 2 * _WORD:
-            self._whole[address] = join_lanes(mask, value, _NEVER if whole is None else whole)
+            self.whole[address] = join_lanes(mask, value, _NEVER if whole is None else whole)
         if size < _WORD:
             held = self.load(address, size)
             for at, less in _OVERLAPPING[size]:
@@ -174,13 +174,13 @@ class LocalMemory:
     def forget(self) -> None:
         """Nothing is known any more."""
         self.words.clear()
-        self._whole.clear()
+        self.whole.clear()
         self.small.clear()
 
     def load(self, address: int, size: int) -> Value | None:
         """The value there, None if it is not known."""
-        if size == 2 * _WORD and address in self._whole:
-            return self._whole[address]
+        if size == 2 * _WORD and address in self.whole:
+            return self.whole[address]
         if size < _WORD:
             held = self.small.get((address, size))
             if held is None and address & -_WORD in self.words:

@@ -127,3 +127,28 @@ def test_an_address_in_local_memory_stays_in_its_array() -> None:
     assert of("", 1024) == "proved"
     assert of("", 1020) == "unknown"
     assert of("st.local.u32 [stack+12], %r9;", 1024) == "unknown"  # half of it is another word
+
+
+#: A counter of eight bytes in local memory, as ``-G`` has it.
+LAPS = """ .local .align 8 .b8 stack[16];
+ mov.u64 %rd5, 0;
+ st.local.u64 [stack+8], %rd5;
+ mov.u32 %r30, 0;
+next:
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+arrived:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], %r30;
+ @!%p9 bra arrived;
+ xor.b32 %r30, %r30, 1;
+ ld.local.u64 %rd6, [stack+8];
+ add.u64 %rd6, %rd6, 1;
+ st.local.u64 [stack+8], %rd6;
+ setp.lt.u64 %p7, %rd6, 100000;
+ @%p7 bra next;
+"""
+
+
+def test_laps_that_a_counter_in_local_memory_counts_are_left_out() -> None:
+    program = program_of(SET_UP.format(first=64, count=1) + LAPS)
+    assert check(program).verdict.value == "proved"
+    assert max(map(len, program.code)) < 100

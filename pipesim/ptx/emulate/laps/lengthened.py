@@ -306,7 +306,7 @@ def _stands_at(warp: EmulatedWarp) -> object:
         warp.whole,
         warp.ended_lanes,
         warp.joins,
-        len(warp.local.words),
+        (len(warp.local.words), len(warp.local.whole)),
     )
     return warp.status, warp.pc, warp.mask, frames, groups, rest
 

@@ -168,4 +168,4 @@ def _counts(cluster: Cluster) -> Iterator[Slot]:
 def _beside_registers(warp: EmulatedWarp) -> Iterator[dict[Any, Value]]:
     for frame in warp.frames:
         yield from (frame.saved, *(done for _, done in frame.done))
-    yield from (warp.local.words, warp.local.small)
+    yield from (warp.local.words, warp.local.whole, warp.local.small)
