@@ -1057,7 +1057,7 @@ st.shared.v4.u32 [%r5], {%r6, %r6, %r6, %r6}; fence.proxy.async; setp.eq.u32 %p1
 two: POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
 REDUCES = """cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r5], 16; cp.async.bulk.commit_group;
 cp.async.bulk.wait_group 0;"""
-BY_ATOMIC = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+ONE_ATOMIC = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
 ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd1", "%rd2+64").replace("spin", "wait")
 
 
@@ -1066,9 +1066,9 @@ ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd
     [
         (REDUCES, REDUCES, None),
         (REDUCES, REDUCES.replace("add.u32", "add.noftz.f16"), RACE),  # elements that overlap in part
-        (REDUCES, BY_ATOMIC, RACE),  # by another proxy
-        (BY_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
-        (BY_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
+        (REDUCES, ONE_ATOMIC, RACE),  # by another proxy
+        (ONE_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
+        (ONE_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
     ],
 )
 def test_bulk_reductions_are_no_race_with_what_is_strong_for_them(
