@@ -7,6 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,22 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out", b"before")]
 
 
-def full(_: int) -> None:
+def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_another_process_wrote_meanwhile_is_kept(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk without links cannot tell: there the last one stays."""
+    path = tmp_path / "out"
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", full)
+    monkeypatch.setattr(os, "fsync", lambda _: path.write_bytes(b"another"))
+    with pytest.raises(OutputExistsError) if links else nullcontext():
+        write_whole(path, b"mine")
+    assert [(each, each.read_bytes()) for each in tmp_path.iterdir()] == [(path, b"another" if links else b"mine")]
 
 
 class TestOrdinaryFiles:

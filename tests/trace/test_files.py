@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.bounds import MAX_BARRIERS, MAX_PARAMETER, MAX_SMS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE
-from pipesim.errors import TraceFormatError, UsageError
+from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
 from pipesim.model.ending import Ending
 from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
 from pipesim.trace.schema import (
@@ -123,6 +123,16 @@ def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_f
     assert {getattr(back.events, f.name).dtype for f in fields(Events)} == {np.dtype(np.int64)}
     assert read_meta(path) == trace.meta
     assert _encode(back, "again") == path.read_bytes()
+
+
+def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:
+    path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
+    write_trace(ring, path)
+    with pytest.raises(OutputExistsError):
+        write_trace(other, path)
+    assert read_trace(path) == ring
+    write_trace(other, path, force=True)
+    assert read_trace(path) == other
 
 
 def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Path) -> None:
