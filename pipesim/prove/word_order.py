@@ -347,9 +347,10 @@ def _is_of_kernel(program: Program, words: Sequence[GlobalWord], refuted: Refuta
         at for word in words for at in {(each.agent, each.position) for each in word.waits if each.passes is not None}
     ]
     several = len({*waits}) < len(waits) or any(word.unset for word in words)
+    acts = {(each.agent, each.last): (n, each) for n, word in enumerate(words) for each in word.acts}
+    several |= len(acts) < sum(len(word.acts) for word in words)  # one operation waits and writes
     if refuted.fault is None or refuted.fault.kind in MEMORY_ORDER or several:
         return False
-    acts = {(each.agent, each.last): (n, each) for n, word in enumerate(words) for each in word.acts}
     values, state = [word.first for word in words], canonical(initial_state(program))
     for move in refuted.schedule:
         who, pc = (move.who, state.pcs[move.who]) if move.kind is Kind.STEP else (-1, -1)
