@@ -195,6 +195,8 @@ class _ContentsSearch:
             return None if left is None else domains
         self._parts += 1
         open_words = {w for each in left for w in self.words(each.terms) if len(domains[w]) > 1}
+        if not open_words:  # the last round has left one value of each
+            return self._solve(left, domains)
         word = min(open_words, key=lambda w: (len(domains[w]), w))
         if self._parts > _MOST_PARTS:
             raise UndecidedError(word)
