@@ -11,7 +11,10 @@ from pipesim import launches
 from tests.support.paths import ROOT
 
 #: Of pipesim, by the first names of a module; with a dot at the end a whole folder.
-LIGHT = ("pipesim.bounds", "pipesim.errors", "pipesim.inputs", "pipesim.launches.images.", "pipesim.launches.observe.")
+LIGHT = (
+    "pipesim.bounds", "pipesim.errors", "pipesim.inputs", "pipesim.version", "pipesim.launches.images.",
+    "pipesim.launches.observe.",
+)  # fmt: skip
 
 
 def printed(program: str) -> set[str]:
