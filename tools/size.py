@@ -35,10 +35,12 @@ class Budget:
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 16,300, core dumps 6,400, slips 2,400, global memory 6,500,
     # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 900,
-    # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000.
-    Budget("pipesim", ".py", 132_810),
-    Budget("hwkernels", ".py", 9_700),
-    Budget("tests", ".py", 84_150),  # the aim is 62,000
+    # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000,
+    # branches that all threads of a CTA take alike 220, plain stores and bulk reductions between CTAs 110,
+    # elements of free arrays with all values of their type 130.
+    Budget("pipesim", ".py", 133_340),
+    Budget("hwkernels", ".py", 9_670),
+    Budget("tests", ".py", 83_790),  # the aim is 62,000
     Budget("tools", ".py", 9_320),
     Budget("docs", "", 13_165),  # the aim is 12,000
 )
