@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipesim.ptx.emulate.laps.lengthened import stands_of
-from pipesim.ptx.emulate.laps.register_snapshots import known_bytes, values_of
+from pipesim.ptx.emulate.laps.snapshots import known_bytes, values_of
 from pipesim.ptx.emulate.values import Value, same
 
 if TYPE_CHECKING:

@@ -15,16 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emit.record import RepeatedPart, StreamMark
+from pipesim.ptx.emulate.laps import snapshots
 from pipesim.ptx.emulate.laps.lengthened import LEFT, Change, added_twice, is_next, stands_of, with_laps
-from pipesim.ptx.emulate.laps.register_snapshots import (
-    KnownBytes,
-    RegisterSnapshot,
-    RegisterSnapshots,
-    known_bytes,
-    put_values,
-    slots_of,
-    values_of,
-)
 from pipesim.ptx.emulate.values import OpenAnswer, PerLane, Value, each_lane, lanes_of
 from pipesim.ptx.free.forms import Atom, Form
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
@@ -46,7 +38,7 @@ _NONE = Atom(-1, "", None, (), 0, 0)
 class _RunMoment(NamedTuple):
     """What is there at a moment, and how many instructions were before."""
 
-    snapshot: RegisterSnapshot
+    snapshot: snapshots.RegisterSnapshot
     ran: int
 
 
@@ -60,7 +52,7 @@ class _OpenLap:
 
     stands: object
     values: list[Value]
-    known: KnownBytes
+    known: snapshots.KnownBytes
     t: Atom
     length: int
     begun: int
@@ -78,7 +70,7 @@ class LapsLeftOut:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._inputs: FreeInputs = cluster.inputs
-        self.snapshots = RegisterSnapshots(cluster)
+        self.snapshots = snapshots.RegisterSnapshots(cluster)
         self._moments: dict[int, list[_RunMoment]] = {}
         self._open: list[_OpenLap] = []
         self._tried: dict[int, int] = {}  # how often in vain, by the length of the lap
@@ -145,18 +137,18 @@ class LapsLeftOut:
         laps = Form(0, ((t, 1),))
         pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, {}, laps, self._inputs) for value, more in pairs]
-        put_values(self._cluster, made)
+        snapshots.put_values(self._cluster, made)
         self.snapshots.all_moved()
-        known, ran = known_bytes(self._cluster), self._ran
+        known, ran = snapshots.known_bytes(self._cluster), self._ran
         self._open.append(_OpenLap(stands, made, known, t, length, ran, [self._marks()], ran))
 
     def _ends(self, lap: _OpenLap) -> bool:
         """Whether the lap is over here; then the next one begins, or the others are left out."""
-        slots = list(slots_of(self._cluster))
+        slots = list(snapshots.slots_of(self._cluster))
         if len(slots) != len(lap.values):
             return False
         left, new = [], False
-        for (holder, key), value, now in zip(slots, lap.values, values_of(self._cluster), strict=True):
+        for (holder, key), value, now in zip(slots, lap.values, snapshots.values_of(self._cluster), strict=True):
             if value is LEFT or not is_next(value, now, lap.t, _NONE):
                 if value is not LEFT and is_next(value, decided := self._decided(now, lap.t), lap.t, _NONE):
                     self._decided(now, lap.t, require=True)
@@ -167,7 +159,7 @@ class LapsLeftOut:
                 left.append((holder, key))
                 new = new or value is not LEFT
         self._forget_bytes(lap.t)
-        if lap.known != known_bytes(self._cluster):
+        if lap.known != snapshots.known_bytes(self._cluster):
             return False
         for holder, key in left:
             holder[key] = LEFT
@@ -175,7 +167,7 @@ class LapsLeftOut:
         marks = self._marks()
         lap.marks = [marks] if new else [*lap.marks, marks]
         lap.lefts += new
-        lap.values, lap.begun, lap.moments = values_of(self._cluster), self._ran, {}
+        lap.values, lap.begun, lap.moments = snapshots.values_of(self._cluster), self._ran, {}
         if len(lap.marks) > _LAPS:
             self._leave_out(lap)
         return lap.lefts <= _MOST_LEFTS
@@ -212,7 +204,7 @@ class LapsLeftOut:
         inputs = self._inputs
         inputs.settle(t, laps)
         self._forget_bytes(t)
-        for holder, key in list(slots_of(self._cluster)):
+        for holder, key in list(snapshots.slots_of(self._cluster)):
             if holder[key].__class__ is not int:
                 holder[key] = self._settled(holder[key], t, laps)
         self.snapshots.all_moved()

@@ -21,15 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emulate.global_memory.global_memory import ANY_TILE
-from pipesim.ptx.emulate.laps.register_snapshots import (
-    KnownBytes,
-    RegisterSnapshot,
-    RegisterSnapshots,
-    known_bytes,
-    put_values,
-    slots_of,
-    values_of,
-)
+from pipesim.ptx.emulate.laps import snapshots
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, each_lane, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
@@ -48,7 +40,7 @@ Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane
 class _LapMoment(NamedTuple):
     """What is there at a moment, and how many comparisons with ``m`` and conditions there had been."""
 
-    snapshot: RegisterSnapshot
+    snapshot: snapshots.RegisterSnapshot
     compared: int
     conditions: int
 
@@ -60,7 +52,7 @@ class _Lap(NamedTuple):
 
     stands: object
     values: list[Value]
-    known: KnownBytes
+    known: snapshots.KnownBytes
     t: Atom
     u: Atom
     times: int
@@ -87,7 +79,7 @@ class LengthenedLoop:
         self._seen = {self._m: Form(LAPS_SEEN, ((more, 1),))}  # where there are as many laps as are seen, or more
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
         self._moments: dict[int, list[_LapMoment]] = {}
-        self._snapshots = RegisterSnapshots(cluster)
+        self._snapshots = snapshots.RegisterSnapshots(cluster)
         self._inside: _Lap | None = None
         self._stood = 0  # how often where that lap began
         self._compared = 0  # how often before that lap was left
@@ -212,12 +204,14 @@ class LengthenedLoop:
         laps = Form(-LAPS_SEEN, ((t, 1),))
         pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
-        put_values(self._cluster, made)
+        snapshots.put_values(self._cluster, made)
         self._inputs.lengthen(sum_of_both, {t, u})
-        self._inside = _Lap(stands, *self._with_any_tiles(made, known_bytes(self._cluster)), t, u, times)
+        self._inside = _Lap(stands, *self._with_any_tiles(made, snapshots.known_bytes(self._cluster)), t, u, times)
         self._stood = 0
 
-    def _with_any_tiles(self, values: list[Value], known: KnownBytes) -> tuple[list[Value], KnownBytes]:
+    def _with_any_tiles(
+        self, values: list[Value], known: snapshots.KnownBytes
+    ) -> tuple[list[Value], snapshots.KnownBytes]:
         """A moment with the tiles that may be any named in their order there: with other ones it is the same moment."""
         if self._cluster.image.free_tiles is None:
             return values, known
@@ -249,9 +243,9 @@ class LengthenedLoop:
 
     def _leave(self, lap: _Lap) -> None:
         """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
-        slots = list(slots_of(self._cluster))
+        slots = list(snapshots.slots_of(self._cluster))
         self._forget_bytes()
-        now, known = self._with_any_tiles(values_of(self._cluster), known_bytes(self._cluster))
+        now, known = self._with_any_tiles(snapshots.values_of(self._cluster), snapshots.known_bytes(self._cluster))
         alike = len(slots) == len(lap.values) and lap.known == known
         pairs = zip(slots, lap.values, now, strict=True) if alike else ()
         others = [slot for slot, value, after in pairs if not is_next(value, after, lap.t, lap.u)]
@@ -262,7 +256,9 @@ class LengthenedLoop:
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
                     holder[key] = LEFT if lap.lefts else _left(holder[key])
-                values, _ = self._with_any_tiles(values_of(self._cluster), known_bytes(self._cluster))
+                values, _ = self._with_any_tiles(
+                    snapshots.values_of(self._cluster), snapshots.known_bytes(self._cluster)
+                )
                 self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
         replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}
