@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pipesim.launches.observe import calls
 from pipesim.launches.observe.alike import ALL, AT_ITS_END, MOST, AlikeLaunches
+from pipesim.launches.observe.attempts import Attempt, attempt_of, exchange_function, shape_of
 from pipesim.launches.observe.driver import CudaDriver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded_images import KernelCode, LoadedImages
@@ -39,22 +40,6 @@ from pipesim.launches.observe.spool import Spool
 
 _PATIENCE = 2.0  #: seconds that one thread waits for another one's record
 _REMEMBERED = 1 << 17  #: launches whose bytes are known, before all are forgotten
-
-
-class Attempt(NamedTuple):
-    """A launch as the driver was asked for it; ``parameters`` and ``extra`` are addresses."""
-
-    function: int
-    grid: Shape
-    block: Shape
-    cluster: Shape | None
-    shared: int
-    stream: int
-    parameters: int
-    extra: int
-    via: str
-    programmatic: bool = False
-    in_graph: str = ""  #: which launch of which graph it is
 
 
 @dataclass
@@ -185,7 +170,7 @@ class LaunchObserver:
 
     def _before_call(self, number: int, data: Any) -> int:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
-            attempt = _attempt(number, data.arguments)
+            attempt = attempt_of(number, data.arguments)
             self._count_launch(attempt, data.symbol)
             if (attempt.function, data.context) not in self._contexts:
                 self._contexts.add((attempt.function, data.context))
@@ -231,8 +216,8 @@ class LaunchObserver:
             function, stream = self._kernel_of(given.function or 0), given.stream or 0
             cluster = tuple(given.cluster)
             attempt = Attempt(
-                function, *_shape(given), cluster if cluster[0] else None, given.shared, stream, given.parameters or 0,
-                given.extra or 0, "graph", in_graph=(given.place or b"").decode(),
+                function, *shape_of(given), cluster if cluster[0] else None, given.shared, stream,
+                given.parameters or 0, given.extra or 0, "graph", in_graph=(given.place or b"").decode(),
             )  # fmt: skip
             describe = partial(self._described, attempt, None)
             given.chosen = 0 if given.asks else self.exchange.begin(function, stream, describe, in_graph=True)
@@ -457,7 +442,7 @@ class LaunchObserver:
                 self._note("the kernels of a CUDA graph could not be read: those that were not launched by a stream")
             for node, cluster in nodes or ():
                 function = self._kernel_of(node.function or node.kernel or 0)
-                grid, block = _shape(node)
+                grid, block = shape_of(node)
                 given = node.parameters or 0, node.extra or 0
                 self._count_launch(Attempt(function, grid, block, cluster, node.shared, 0, *given, "graph"), None)
 
@@ -499,54 +484,5 @@ def _record_of(attempt: Attempt, known: KnownFunction, cluster: Shape) -> dict[s
     }
 
 
-def _attempt(number: int, arguments: int) -> Attempt:
-    if number in calls.LAUNCH_EX:
-        given = calls.LaunchKernelEx.from_address(arguments)
-        config = calls.LaunchConfig.from_address(given.config)
-        grid, block = _shape(config)
-        cluster = _cluster(config)
-        stream, extra = config.stream or _default_stream(number), given.extra or 0
-        return Attempt(
-            given.function or 0, grid, block, cluster, config.shared, stream, given.parameters or 0, extra, "launch",
-            any(each.id == calls.PROGRAMMATIC and each.value[0] for each in _attributes(config)),
-        )  # fmt: skip
-    plain = calls.LaunchKernel.from_address(arguments)
-    grid, block = _shape(plain)
-    extra = 0 if number in calls.COOPERATIVE else plain.extra or 0
-    stream = plain.stream or _default_stream(number)
-    return Attempt(plain.function or 0, grid, block, None, plain.shared, stream, plain.parameters or 0, extra, "launch")
-
-
-def exchange_function(number: int, arguments: int, function: int) -> None:
-    """Have the driver launch another function: it takes the arguments of a call from where CUPTI shows them.
-
-    That is not documented. It was so in each way to launch of driver 580 (docs/recording.md); where it is not, the
-    buffer of the launch stays as it was, which is said.
-    """
-    given: Any = (calls.LaunchKernelEx if number in calls.LAUNCH_EX else calls.LaunchKernel).from_address(arguments)
-    given.function = function
-
-
 def _succeeded(data: Any) -> bool:
     return not data.result or c_int.from_address(data.result).value == 0
-
-
-def _default_stream(number: int) -> int:
-    """The stream 0 of a call: that of the thread where the call is of the thread's kind."""
-    return calls.PER_THREAD_STREAM if number in calls.PER_THREAD else 0
-
-
-def _shape(given: Any) -> tuple[Shape, Shape]:
-    return (given.grid_x, given.grid_y, given.grid_z), (given.block_x, given.block_y, given.block_z)
-
-
-def _attributes(config: Any) -> Any:
-    return (calls.Attribute * config.count).from_address(config.attributes) if config.attributes else ()
-
-
-def _cluster(config: Any) -> Shape | None:
-    """The cluster among a launch's attributes."""
-    for each in _attributes(config):
-        if each.id == calls.CLUSTER:
-            return each.value[0], max(each.value[1], 1), max(each.value[2], 1)
-    return None
