@@ -73,18 +73,12 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     for (name, offset), at in base.items():
         names.setdefault(name, at - offset)
     lowest = min(names.values())
-    count, copies, width = 0, False, met[-1][1] - min(names.values())
-    reduced = [one for one in each if one.kind is AccessKind.BULK_REDUCTION and any(in_both(sorted(one.ranges), met))]
-    reduced = reduced if len(reduced) <= _MOST_REDUCTIONS else []
-    sizes = [_element(one, body) for one in reduced]
-    places = {  # each has bytes of its own, which all access but reductions of elements as large as its own
-        id(one): [n + 1 for n, other in enumerate(reduced) if other is one or sizes[n] != _element(one, body)]
-        for one in reduced
-    }
+    count, copies, width = 0, False, met[-1][1] - lowest
+    places, copied = _places_of_reductions(each, met, body)
     several = _of_several(cluster, each)
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
-        mine = places.get(id(one), range(len(reduced) + 1))
+        mine = places.get(id(one), copied)
         count += len(clipped)
         left = one.kind not in _FOLLOWED or (one.kind is AccessKind.BULK_REDUCTION and id(one) not in places)
         if count > _MOST_ACCESSES or (clipped and (left or body[one.position].has("nc"))):
@@ -92,9 +86,8 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
             continue
         for (first, end), n in product(clipped, mine):
             access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
-            item = -1
-            if one.kind.writes:
-                item = cluster.item(_alike(cluster, one, of_several=any(in_both([(first, end)], several))))
+            of_several = any(in_both([(first, end)], several))
+            item = cluster.item(_alike(cluster, one, of_several=of_several)) if one.kind.writes else -1
             op: Operation = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
             if one.kind in _BY_BULK_GROUP:
                 op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
@@ -102,14 +95,34 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
             asks = cluster.launch.strong_data and one.kind.is_atomic and one.position in read
             before = found.before.setdefault(one.agent, {}).setdefault(one.index, [])
             before += [((int(Op.READ), access, -1), one.position)] * asks + [(op, one.position)]
-    for n, (first, end) in product(range(len(reduced) + 1), met):
+    for n, (first, end) in product(copied, met):
         access = recorder.access(Space.GLOBAL, 0, first - lowest + n * width, end - first)
         found.first.append((int(Op.WRITE), access, cluster.item()))
-    tiles = product(range(len(reduced) + 1), _tiles(names, met, lowest))
+    tiles = product(copied, _tiles(names, met, lowest))
     found.tiles = tuple(replace(tile, offset=tile.offset + n * width) for n, tile in tiles)
     if copies:
         _leave_out_sources(cluster)
     return found
+
+
+def _places_of_reductions(
+    accesses: list[GlobalAccess], met: list[Range], body: Sequence[Instruction]
+) -> tuple[dict[int, list[int]], range]:
+    """In which copies of all bytes each bulk reduction is, by its ``id``; and the copies: any other access is in all.
+
+    It has one of its own, so that it meets all but reductions of elements as large as its own. None is in one where
+    they are too many.
+    """
+    bulk = (one for one in accesses if one.kind is AccessKind.BULK_REDUCTION)
+    reduced = [one for one in bulk if any(in_both(sorted(one.ranges), met))]
+    if len(reduced) > _MOST_REDUCTIONS:
+        return {}, range(1)
+    sizes = [_element(one, body) for one in reduced]
+    places = {
+        id(one): [n + 1 for n, other in enumerate(reduced) if other is one or sizes[n] != size]
+        for one, size in zip(reduced, sizes, strict=True)
+    }
+    return places, range(len(reduced) + 1)
 
 
 def _ordered_bytes(
