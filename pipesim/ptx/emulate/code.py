@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, cast
 
 from pipesim.model.tables import ALL_LANES
-from pipesim.ptx.emulate import integers
+from pipesim.ptx.emulate.arithmetic import integers
 from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
 from pipesim.ptx.emulate.expressions.moves import (
     FLOATS,

@@ -13,8 +13,17 @@ from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, TypeAlias
 
-from pipesim.ptx.emulate.intervals import BOUNDING, Interval, interval_of
-from pipesim.ptx.emulate.known_bits import COMPARES, NOTHING, OF_BITS, Bits, compared, either, moved, of_integer
+from pipesim.ptx.emulate.arithmetic.intervals import BOUNDING, Interval, interval_of
+from pipesim.ptx.emulate.arithmetic.known_bits import (
+    COMPARES,
+    NOTHING,
+    OF_BITS,
+    Bits,
+    compared,
+    either,
+    moved,
+    of_integer,
+)
 from pipesim.ptx.free.varying import Varying, identity
 
 WARP = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.arithmetic.integers import extended
 from tests.support.small_ptx import SET_UP, program_of, said
 
 #: One arrive if %r11 is the given word.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from random import Random
 
-from pipesim.ptx.emulate import integers, values
-from pipesim.ptx.emulate.known_bits import NOTHING
+from pipesim.ptx.emulate import values
+from pipesim.ptx.emulate.arithmetic import integers
+from pipesim.ptx.emulate.arithmetic.known_bits import NOTHING
 from pipesim.ptx.emulate.values import Leaf, PartlyKnown, Unknown, Value, interval
 
 #: Functions of two operands, and of one; ``width`` and the like are constants.

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from pipesim.ptx.emulate import integers
-from pipesim.ptx.emulate.known_bits import Bits
+from pipesim.ptx.emulate.arithmetic import integers
+from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, lanes_of, lift, partly_known, same
 
 OPERATORS = (

@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.answers.every_cta.conditions import broken, covered
 from pipesim.answers.every_size.nearby import settle
-from pipesim.ptx.emulate import integers
+from pipesim.ptx.emulate.arithmetic import integers
 from pipesim.ptx.emulate.values import lift, select
 from pipesim.ptx.free.varying import FreeInputs, Varying, identity
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
+from pipesim.ptx.emulate.arithmetic.integers import extended
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.data_answers import is_data
@@ -26,7 +27,6 @@ from pipesim.ptx.emulate.effects.operands import (
     unknown,
 )
 from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
-from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,

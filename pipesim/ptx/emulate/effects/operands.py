@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
+from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.known_bits import Bits
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import (
     OFFSET,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from pipesim.model.words import WordAct
+from pipesim.ptx.emulate.arithmetic.integers import extended
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.global_memory.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait, parts_of_value
@@ -26,7 +27,6 @@ from pipesim.ptx.emulate.global_memory.word_memory import (
     parts_of_vector,
     size_of,
 )
-from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.values import Unknown, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.text.instruction import Instruction, Register
 

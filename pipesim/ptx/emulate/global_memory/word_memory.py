@@ -11,9 +11,9 @@ from typing import Protocol
 from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
 from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
+from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
-from pipesim.ptx.emulate.known_bits import Bits
 from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, are_known, lanes_in, of_lane, partly_known

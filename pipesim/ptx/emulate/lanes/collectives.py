@@ -9,7 +9,7 @@ from functools import reduce as fold
 from operator import and_, or_, xor
 from typing import Any
 
-from pipesim.ptx.emulate.integers import signed
+from pipesim.ptx.emulate.arithmetic.integers import signed
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,

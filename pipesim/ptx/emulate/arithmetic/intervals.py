@@ -103,7 +103,7 @@ def _chosen(_p: _Known, a: _Known, b: _Known) -> _Known:
 
 
 _MOST_SHIFT = 64
-#: By the name of the function: an operator of Python, or one of :mod:`pipesim.ptx.emulate.integers`.
+#: By the name of the function: an operator of Python, or one of :mod:`pipesim.ptx.emulate.arithmetic.integers`.
 _RULES: Mapping[str, Callable[..., _Known]] = {
     "add": _of_known(lambda a, b: (a[0] + b[0], a[1] + b[1])),
     "sub": _of_known(lambda a, b: (a[0] - b[1], a[1] - b[0])),
