@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before anybody imports numpy
 
 
+gc.disable()  # until tests are collected: next to nothing of what that makes is garbage
 #: What some values of -m leave out; of others all tests are made, and pytest chooses.
 LEFT_OUT = {"not slow and not long": {"slow", "long"}, "not long": {"long"}}
 
@@ -189,3 +190,4 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 20)
+    gc.enable()
