@@ -5,8 +5,6 @@ that reading a file of any kind takes less than a gigabyte. What is not read fro
 user calls with large parameters, has the bound MAX_AGENT_OPERATIONS alone.
 """
 
-from __future__ import annotations
-
 # files, in bytes
 
 MAX_TRACE_BYTES = 1 << 28  #: recordings of MAX_ROWS rows have 80 MB, and the metadata MAX_JSON_BYTES

@@ -5,8 +5,6 @@ is misuse of pipesim itself: a wrong parameter, a file that is not a trace, a ro
 any other kind is a mistake in pipesim, and :func:`internal_error` says so.
 """
 
-from __future__ import annotations
-
 import traceback
 from typing import Self
 

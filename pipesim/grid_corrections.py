@@ -5,8 +5,6 @@ item. In the program that is proved a word is barriers, which the values of one 
 what the roles record, of which there is another run then, with values of its own.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

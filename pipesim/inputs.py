@@ -12,8 +12,6 @@ reach terminals, workflow logs, CUDA headers and Promela models. So they are sho
 used unquoted in another language are identifiers. How a text is quoted in another language is its exporter's.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

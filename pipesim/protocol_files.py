@@ -1,7 +1,5 @@
 """The Python files of users: how one is run, and which of its functions make a protocol."""
 
-from __future__ import annotations
-
 import difflib
 import importlib.util
 import inspect

@@ -6,8 +6,6 @@ def test_my_ring():
 assert_verified(ring, stages=2, tiles=5)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``assert_verified``: silent for what is proved; else the finding is the message."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

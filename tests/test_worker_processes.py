@@ -1,7 +1,5 @@
 """Which process runs which test: those that need the GPU one, the others all. Tried on a suite of small tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

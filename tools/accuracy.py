@@ -11,8 +11,6 @@ on drawn when others had been read. Two to three minutes of one core, with ``--s
 lies between the least and the greatest fitted value of every parameter, and prints it beside what lies outside.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

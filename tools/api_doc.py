@@ -3,8 +3,6 @@
 Every name that ``pipesim``, ``pipesim.testing`` and ``pipesim.errors`` make public, with its signature and its methods.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

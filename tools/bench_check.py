@@ -8,8 +8,6 @@ Then the reduced search beside the plain one. ``ptx_corpus.py --table`` has the 
 the corpus.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

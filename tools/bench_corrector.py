@@ -6,8 +6,6 @@ each kernel and the share that was proved in the end; with names, these alone. T
 one. Needs NVRTC (``pip install 'pipesim[gpu]'``), and no GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

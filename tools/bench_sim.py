@@ -7,8 +7,6 @@ Processor time, the least of several rounds: what else the machine does only add
 engine.
 """
 
-from __future__ import annotations
-
 import argparse
 import cProfile
 import pstats

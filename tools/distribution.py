@@ -5,8 +5,6 @@ Its metadata have what an index shows. The sdist has every tracked file. All pla
 Exit code 1 with a line for each fault.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

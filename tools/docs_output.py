@@ -9,8 +9,6 @@ exit code, without it any is accepted; also ``pytest ...``), ``<!-- file: path -
 ``<!-- profile fields -->`` and others.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import difflib

@@ -5,8 +5,6 @@ stale. ``--page`` takes the screenshot of the page of a counterexample, which ne
 differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -10,8 +10,6 @@ COUNT random programs of each family are checked, and run by the interpreter (``
 Words in capitals are mistakes of ours, each with a seed of the shortest such program.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

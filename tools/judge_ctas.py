@@ -8,8 +8,6 @@ alone, until N are refuted in each kernel where only that CTA is read, and says 
 what is claimed of any number of CTAs, with those of grids of 2 to 6; grids of 5 and 6 CTAs are followed whole.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

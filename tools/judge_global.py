@@ -4,8 +4,6 @@
 none, or a finding where threads cannot meet.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

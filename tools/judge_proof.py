@@ -25,8 +25,6 @@ All processors are used unless ``--jobs`` says otherwise; but for the times, wha
 there are. A table of the counts comes last, and of each family with a contradiction the shortest such program.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@ PTX in one of many ways (tests/support/kernel_ptx.py), read back, and checked. A
 error, and so is a refutation of one without, also where it is read up to a limit only.
 """
 
-from __future__ import annotations
-
 import random
 
 from pipesim.answers.check import check

@@ -4,8 +4,6 @@ Every operation of a program has a line of its own, so that each alone is a cand
 ``judge_proof.py``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ schedule shows a fault, or a reduced search that sees less than the plain one. A
 notices among COUNT programs is one that nothing would miss. ``--write`` puts the table into docs/proof.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

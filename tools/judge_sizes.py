@@ -8,8 +8,6 @@ each CTA for which the run holds, and the verdict. ``--verdicts N``: random kern
 or at some size: whether that which is named hangs, and none does of which it is proved, by arithmetic.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -6,8 +6,6 @@ every schedule of the exported model. They must see the same kinds of faults, an
 ``spin`` and a C compiler (``tcc`` if there is one).
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import itertools

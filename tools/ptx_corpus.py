@@ -4,8 +4,6 @@ With ``--table`` nothing is built: every kernel of the fixed list is checked, an
 it also into docs/kernels-in-the-wild.md. Each kernel has a process of its own, which is ended after ``--seconds``.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -12,8 +12,6 @@ counted as wrong, and the exit code is 1. The line is right if the counterexampl
 executes it.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import re

@@ -7,8 +7,6 @@ marker ``<!-- prints -->`` holds what the blocks since the last such marker prin
 ``python tools/python_blocks.py`` fills in what is printed; ``--check`` exits with 1 if a page is stale.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -5,8 +5,6 @@ unless ``--force`` is given. ``--only WORD`` keeps the configurations whose labe
 the configurations of another kernel of the registry than producer_consumer.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

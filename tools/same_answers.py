@@ -7,8 +7,6 @@ question only. ``compare`` prints what differs, by the members of the documents,
 1 if anything does. Seconds in a text are left out. An hour of two cores; with ``--every 20`` some minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

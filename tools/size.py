@@ -5,8 +5,6 @@ of ``pipesim`` three commands enter: what a reader follows who asks how an answe
 A budget is raised only in a commit that does nothing else and says why.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import inspect

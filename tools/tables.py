@@ -4,8 +4,6 @@ A table (``hwkernels/twins/hopper/NAME.table.h``) numbers the roles, barriers an
 protocol of your own: ``pipesim table file.py:function``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@
 ``--check`` nothing is written, and the exit code is 1 if the README is not what the files say.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

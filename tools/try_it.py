@@ -4,8 +4,6 @@ The page runs pipesim in the browser, on Pyodide from its npm package. That is f
 packed beside the site's pages, with pipesim, rich and ten examples; nothing of it is committed.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import hashlib

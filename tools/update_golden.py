@@ -4,8 +4,6 @@
 Read the difference before you commit it.
 """
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser
 from pathlib import Path

@@ -4,8 +4,6 @@ Whatever a kernel does to the CUDA context, the process that asked continues; a 
 ends is ended by the driver.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """The arguments of a user's kernel, as a command line spells them: numbers, buffers, files. Needs no GPU."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings

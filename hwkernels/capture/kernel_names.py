@@ -5,8 +5,6 @@ compiler wherever the kernel asks for it by its name in capitals: in a table, in
 no file defines. What the kernel defines itself holds where no parameter has the name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

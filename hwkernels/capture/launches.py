@@ -1,7 +1,5 @@
 """The launches of a request: its memory on the device, and what each launch leaves, fetched and compared."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 It becomes a parameter ``const __grid_constant__ CUtensorMap``: 128 bytes that the driver encodes before the launch.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief

@@ -1,7 +1,5 @@
 """One capture, whatever is captured: request, plan, builds, launches, trace."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hwkernels.capture.launches import launch_all

@@ -1,7 +1,5 @@
 """How a request lies in memory: the shape of its launch, and where its records go first. Needs no GPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hwkernels.capture.request import CaptureRequest, Needs

@@ -1,7 +1,5 @@
 """Any flat program as the subject of a capture: the interpreter runs it, no CUDA of its own is needed. Needs no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A user's source file as the subject of a capture: its builds, its checks and its memory. Needs no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod

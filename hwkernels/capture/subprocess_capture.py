@@ -1,7 +1,5 @@
 """A capture in a separate process: how a request goes there, and how its trace or its error comes back."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """From the launches of a request to its trace."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers of bf16, which NumPy does not have: their bits in arrays of ``uint16``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The sources are a kernel's ``.cu``, every header beside it and, in a folder of t
 They are handed to NVRTC by value, so that a kernel's hash is the same wherever pipesim is installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a cubin says about the parameters of its kernel. Needs no GPU."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Every failing call is a HardwareError that says which call and why. A kernel tha
 whole process, so that nothing can be launched after it: a case that may trap belongs in a process of its own.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence

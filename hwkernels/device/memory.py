@@ -1,7 +1,5 @@
 """Memory that a kernel writes and the host reads: on the device, or on the host where it survives the context."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

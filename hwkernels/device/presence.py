@@ -1,7 +1,5 @@
 """Which driver and GPUs this machine has, asked with the standard library alone, and without a CUDA context."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """CUDA and Mojo sources, compiled by what this machine has to what has their PTX; and the launches written in them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Where the CUDA sources of this package lie: one place, so that a kernel includes a header by its bare name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipesim.errors import UsageError

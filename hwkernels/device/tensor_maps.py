@@ -5,8 +5,6 @@
 a box lies in shared memory, for tests and for kernels that write such tiles themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Which flat programs the interpreter can run: the operations that it has, and one agent a warp. Needs no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 

@@ -1,7 +1,5 @@
 """Runs of flat programs on this machine's GPU, many in one launch, and what each left."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The order in which the operations of a schedule take their turns on the hardware."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A class is measured twice, with many rounds and with half of them: the differenc
 measures what an instruction costs a warp alone; all warps of an SM together what its shared memory moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum

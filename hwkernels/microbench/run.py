@@ -1,7 +1,5 @@
 """``python -m hwkernels.microbench.run [--json FILE]``: the rates of the GPU of this machine."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

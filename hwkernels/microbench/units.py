@@ -4,8 +4,6 @@ Of a round with 8 products and one with 4 the difference is what four products t
 round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol

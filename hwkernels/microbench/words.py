@@ -4,8 +4,6 @@
 launch, or of all SMs, the median and the least.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from enum import IntEnum

@@ -6,8 +6,6 @@ its mean in between: half the distance of the two clock readings that enclose an
 timestamp, rounding, and DRIFT_PERMILLE of the time to the nearer edge; more where a kernel's load moves the clock.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

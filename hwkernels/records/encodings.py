@@ -11,8 +11,6 @@ another place than the description says, leaves another hash.
 All functions are on plain integers or numpy arrays of them, and know nothing about a kernel or a program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple

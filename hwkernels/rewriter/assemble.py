@@ -1,7 +1,5 @@
 """ptxas: from PTX to a cubin, with the registers, spills and stack that it says."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

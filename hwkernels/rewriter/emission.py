@@ -13,8 +13,6 @@ read under that predicate, into a register that keeps its value otherwise. A war
 before the barrier opens, unless the lanes of the warp have to meet first (both measured, H200).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hwkernels.records.encodings import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag, hash_step

@@ -1,7 +1,5 @@
 """A kernel's PTX with the recorder in it, for one launch: same parameters, same results, and a buffer of records."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

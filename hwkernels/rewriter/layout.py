@@ -12,8 +12,6 @@ A frame has 64 bytes: u64 clock and u64 globaltimer at the beginning, u32 SM, 12
 globaltimer at the end, u32 cursor (the low half of the address after the last record), u32 hash.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ in each warp, the program is read again with that many failures; whether the rec
 that as of any other.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace

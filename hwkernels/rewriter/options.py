@@ -1,7 +1,5 @@
 """What a rewritten kernel records, and how."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -4,8 +4,6 @@ A run is in one basic block: a thread that reaches its first site reaches its la
 places from the cursor, which moves once a run. A statement with a guard, and a try that spins, is a run of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -5,8 +5,6 @@ executed. Positional timestamps are compared with the hash that the kernel kept 
 missing, or executed in another order, leaves another hash.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From the buffer of a rewritten kernel to its trace: what its warps did, named as the program read from its PTX."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime

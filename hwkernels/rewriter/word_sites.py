@@ -4,8 +4,6 @@ What is such a word, and in which order the CTAs reach it, is what the emulation
 the values, by which the order of the launch is found (:mod:`hwkernels.rewriter.word_turns`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod

@@ -6,8 +6,6 @@ atomics that count on one word by what they returned, all else by its time. The 
 this order; whether it is what the kernel did is decided after that, by every value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush

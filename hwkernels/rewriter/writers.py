@@ -1,7 +1,5 @@
 """Which lane of a warp stores its records: one that takes part in every step, or as few as the steps need."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

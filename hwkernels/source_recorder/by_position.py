@@ -4,8 +4,6 @@ Either encoding shows that a record was lost, or that the agent did other things
 order: then TraceFormatError, which names the first record concerned.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rate of the SM clock, measured by a kernel that does nothing else: a kernel that hangs cannot tell it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many records each agent left: counted by the device, completed here where a trap or a hang came first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ its events lie between, on the straight line through these two anchors, with its
 steps as its error.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 

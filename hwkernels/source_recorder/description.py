@@ -3,8 +3,6 @@
 Records of format 2 leave out what the program says already: :mod:`hwkernels.source_recorder.by_position` reads them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The device structures of ``recorder.cuh`` and of the twins' ``report.cuh``, as numpy types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a launch's own reports say: did it finish, was its result right, how long did it take. No CUDA: numpy only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median

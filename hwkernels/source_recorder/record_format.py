@@ -3,8 +3,6 @@
 A record is 8 or 16 bytes: a clock, a tag, and, if both clocks are recorded, the low half of ``%globaltimer`` and 0.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from hwkernels.records.encodings import POSITIONAL_WORDS, Encoding

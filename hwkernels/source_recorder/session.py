@@ -1,7 +1,5 @@
 """What a launch records: the recorder's memory, how it must be before, and what is in it afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod

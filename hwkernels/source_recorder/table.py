@@ -1,7 +1,5 @@
 """Reads a kernel's table of roles, barriers and sites: the same file that ``table.cuh`` makes the kernel's enums of."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Where a number depends on the protocol's parameters the table has an expression 
 protocol's site tables for several values of its parameters (variants), and the text is read back for each of them.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Each has a kernel that relies on it (``trials.cu``), launched for ``S`` seconds,
 must be seen. The file is what an owner of another GPU sends: :func:`pipesim.findings.trials` has what was measured.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The registry: every CUDA kernel that pipesim can launch, by the name of its protocol."""
 
-from __future__ import annotations
-
 from hwkernels.twins.hopper.attention_sm90 import ATTENTION_SM90
 from hwkernels.twins.hopper.attention_sm90_fused import ATTENTION_SM90_FUSED
 from hwkernels.twins.hopper.cluster_multicast import CLUSTER_MULTICAST

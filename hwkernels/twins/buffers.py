@@ -1,7 +1,5 @@
 """What a kernel is given: buffers with their contents, descriptors of tensors, numbers, and what the launch adds."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Faults that can be injected into a twin: each happens once, at one iteration of one agent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError

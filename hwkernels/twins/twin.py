@@ -1,7 +1,5 @@
 """What a twin is: a CUDA kernel of a protocol, described by its source, parameters, launch, data and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

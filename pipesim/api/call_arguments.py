@@ -1,7 +1,5 @@
 """What a public function is given: a function, a Protocol, a program, a name or a path, and parameters as keywords."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

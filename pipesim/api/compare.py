@@ -1,7 +1,5 @@
 """``pipesim.compare``: a recorded trace against its protocol, behaviour first, then time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

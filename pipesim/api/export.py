@@ -1,7 +1,5 @@
 """``pipesim.export``: a run, a counterexample with its story, or a protocol as a file for another program."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike

@@ -1,7 +1,5 @@
 """One finding, its counterexample, and the counterexample's picture."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What every result can do: show itself as one line, as the report, as HTML with its pictures, and as JSON."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``pipesim.simulate``: one schedule, and its time. ``pipesim.verify``: every schedule, it, and the hardware."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike

@@ -1,7 +1,5 @@
 """``pipesim.sweep`` and ``pipesim.advise``: a protocol at many parameters, ranked; what changes of it would bring."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike

@@ -3,8 +3,6 @@
 Nothing of a user's is run for it: the parameters of ``file.py`` are read from its text.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim completion``: let the shell complete commands, options, protocols and their parameters."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import Command

@@ -1,7 +1,5 @@
 """``pipesim doctor``: what this machine has of what pipesim uses."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import Command

@@ -1,7 +1,5 @@
 """``pipesim explain``: what a kind of finding is, how it shows, how it is corrected, and its smallest example."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import Command, complete

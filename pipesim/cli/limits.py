@@ -4,8 +4,6 @@ A command about files of strangers (``--untrusted``) is confined before it opens
 The one place where limits and signals meet the commands; those that can keep what they know do so where they work.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import signal

@@ -1,7 +1,5 @@
 """``pipesim schema``: the JSON Schema of a document that pipesim prints, or of a file that it writes and reads."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import Command, complete

@@ -1,7 +1,5 @@
 """The delays that bring a finding about: what its schedule keeps waiting, as little of it as still shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Each finding of a kernel on a chip: its delays are chosen, launched beside a control without them, and reduced."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """A delay: which warp sleeps for how long, before or after which execution of an instruction of its kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.model.groups import ACCESSES

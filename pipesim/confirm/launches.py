@@ -1,7 +1,5 @@
 """Launches of rewritten kernels, each request in a process of its own with a limit of time; what each launch left."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ A launch begins with what the first one began with. The first has no delays, and
 compared with. In every second batch the GPU copies large buffers meanwhile, so that other copies land later.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The memory of a launch: the bytes of its parameters and buffers, and where in them addresses and tensor maps are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod

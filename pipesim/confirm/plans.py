@@ -1,7 +1,5 @@
 """Who is late in a launch of ``stress``, and where: at random, and directed at what a verdict assumes."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What ``confirm`` and ``stress`` answer: what was tried on the GPU, and what its launches showed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -11,8 +11,6 @@ The time that a thread has waited is added up from one failed try to the next, e
 processes share the GPU, the clock also advances while a kernel does not run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

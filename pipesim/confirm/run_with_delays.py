@@ -4,8 +4,6 @@ No simulation of times that are reported: an operation takes a few units, a tran
 it. Whether a finding shows with some delays is asked here before a chip is.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

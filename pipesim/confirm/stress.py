@@ -1,7 +1,5 @@
 """Launches of a kernel in which warps are late, at random and directed: what differs from those in which none is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A kernel that hung shows nothing against the model if the model, replaying its r
 with an injected fault is understood if that fault is among the edits that explain all of its records.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 

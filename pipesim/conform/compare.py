@@ -1,7 +1,5 @@
 """One trace against one program: behaviour first, then time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.conform.replay.conformance import conform

@@ -5,8 +5,6 @@ of a role to the same agent's next: waits by what they wait for, and the segment
 numbers are taken from a recording and from simulations of its program.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ PTX: the events at sites of work are left out. A try that its wait follows immed
 trace records tries, it is both again.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a comparison says, as data. Painted by ``report``, tested as it is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 

@@ -6,8 +6,6 @@ all, its role limits the run: no other role can be faster. If every role waits, 
 loads are too late where the role that waits least waits for copies, else the signals between roles are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ assumes: constants that are estimates, work of a given length.
 Only what an iteration does counts there: what happens once at the beginning or the end is a small part of a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum

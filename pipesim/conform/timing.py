@@ -1,7 +1,5 @@
 """The simulated run beside the measured one, in numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing

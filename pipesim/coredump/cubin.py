@@ -1,7 +1,5 @@
 """The machine code in a dump: its functions, where they are in memory, and what a compiler left beside them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

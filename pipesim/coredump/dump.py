@@ -5,8 +5,6 @@ is that of NVIDIA's cudacoredump.h. Later drivers append fields to the rows, so 
 warps are in the order of the hardware's slots: which threads they have, only the lanes say. What ended has no row.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Sections are known by their type, and by the section that they belong to (``link
 are for messages alone. A file that was cut off keeps the sections that are whole; what is missing is said. elf(5).
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os

@@ -5,8 +5,6 @@
 instructions that matter are written as machine code again, the rest of the code is zeros: not known.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

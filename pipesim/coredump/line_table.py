@@ -5,8 +5,6 @@ called that it was inlined from, and where in ``.debug_str`` that function's nam
 same form and names lines of the PTX.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress

@@ -3,8 +3,6 @@
 A package index may not have pipesim, or another version of it than a checkout.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """Who waits for what, what is missing, and who could still send it: a machine that is stuck, explained as data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Why a deadlock is there, where the program shows it: a phase that was missed, and a count that is never reached."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -18,8 +18,6 @@ Which phase a wait means:
 * An ``init`` begins a barrier's life afresh, for every agent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 What every operation of a kind shares is left out: registers, a count of 1, an order that PTX gives without being asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER

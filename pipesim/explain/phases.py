@@ -3,8 +3,6 @@
 :class:`PhaseLog` watches any driver of the machine; :func:`run_canonically` is the simplest driver, in a fixed order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

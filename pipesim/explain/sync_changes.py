@@ -9,8 +9,6 @@ read to its end, as of a kernel that hangs, only the operations one by one are c
 ends. So are the parities of all waits.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What one version of a program does in its synchronisation: counted by role, operation, group and stage."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What can be drawn of a protocol, and in which formats."""
 
-from __future__ import annotations
-
 from pipesim.errors import ParameterError
 
 TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"

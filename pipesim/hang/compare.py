@@ -1,7 +1,5 @@
 """What the dumps of one program say, and which say the same: of many ranks the one that differs is found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

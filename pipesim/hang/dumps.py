@@ -5,8 +5,6 @@ writes the file, and aborts the process (CUDA-GDB, "GPU core dump support"; seen
 recompiled, and a launch costs no more.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

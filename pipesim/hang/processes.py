@@ -4,8 +4,6 @@ A process in a container has a number there, and another one outside: what the d
 process say is about the first.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable

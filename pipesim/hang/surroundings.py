@@ -3,8 +3,6 @@
 A driver that cannot make its pipe or write its file ends the program without a word, or does not start at all.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The author's code: lines of it, values that it gives, functions that it defines, and what these raise."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """From recordings to a flat program: the prologue, side tables, names of barriers, and packed registers."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """``GridBarrier``: a barrier of all CTAs of a grid, which no instruction is: a counter in global memory."""
 
-from __future__ import annotations
-
 from pipesim.lang.tiles import Slot
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Order

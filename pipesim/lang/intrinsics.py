@@ -3,8 +3,6 @@
 Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit and mapa.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.author import author_error
 from pipesim.lang.legality import require_committer, require_one_lane
 from pipesim.lang.recorder import NarrowedLanes, recorder

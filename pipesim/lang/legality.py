@@ -1,7 +1,5 @@
 """What PTX has no instruction for, rejected while a role is recorded, with the author's line."""
 
-from __future__ import annotations
-
 from pipesim.lang.author import author_error
 from pipesim.lang.recorder import Recorder
 from pipesim.lang.tiles import Slot

@@ -1,7 +1,5 @@
 """``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; ``flatten`` runs the roles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``Warp``: what a role is given. Its methods record operations of no one barrier: copies, reads, work, fences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from operator import index

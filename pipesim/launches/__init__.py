@@ -3,8 +3,6 @@
 An observed process imports ``pipesim.launches.observe``, and so this package: each name is imported where it is used.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

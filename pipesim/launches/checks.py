@@ -1,7 +1,5 @@
 """Verdicts on launches that were caught: each is read from its two files, as ``pipesim check`` reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

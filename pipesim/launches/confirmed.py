@@ -4,8 +4,6 @@ The program runs as it does without pipesim: its launches are observed, and the 
 before each. Once it has ended, each launch is checked, and what is refuted is launched by other processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A function of Triton is guessed for twice: ``hooks/source.py`` guesses what it i
 PTX is made without; of the launch of what that made, the grid is guessed here, as of all PTX.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Its sources are in ``pipesim/launches/observe/inject``; they need a C compiler a
 the library in a process that has ``CUDA_INJECTION64_PATH``, and so in every one that this starts.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

@@ -13,8 +13,6 @@ Two rules hold everywhere, both confirmed on H100 and H200:
   tx is so far below 0 that the result would be in range.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pipesim.errors import ParameterError

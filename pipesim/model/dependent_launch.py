@@ -1,7 +1,5 @@
 """What a kernel does that its order with other kernels of a stream depends on (PTX ISA, "griddepcontrol")."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NamedTuple
 

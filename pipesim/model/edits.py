@@ -11,8 +11,6 @@ of ``conform`` and the single corrections of ``prove`` are made of these; each u
 * a wait is for the other parity (:func:`with_other_parity`), other bytes are expected (:func:`with_expected_bytes`).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """How a run ends: one vocabulary for simulated, recorded and searched runs. Trace files hold the values."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

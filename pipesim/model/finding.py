@@ -1,7 +1,5 @@
 """What can be wrong with a modelled program, as data. Rules return these values; nothing here raises."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple

@@ -9,8 +9,6 @@ Derived from :data:`pipesim.model.ops.OPERANDS`: a name that is at different pla
 of operations. Everywhere else :func:`pipesim.model.ops.operand` is the way.
 """
 
-from __future__ import annotations
-
 from pipesim.model.ops import AT, OPERANDS, Op, OperandName
 
 Group = frozenset[int]

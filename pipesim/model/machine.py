@@ -6,8 +6,6 @@ state each time. What the program does wrong comes back as faults; the driver de
 is, is always the driver's choice.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from pipesim.model import barrier as mbarrier

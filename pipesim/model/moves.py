@@ -6,8 +6,6 @@ decides by time, the replay by records, the random schedule draws. Those that fo
 look whether it was blocked. What a move does is the machine's business.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from operator import attrgetter

@@ -4,8 +4,6 @@ An operation is a tuple of small integers: its code, then the operands that :dat
 Nothing here says what an operation does (``machine``) or how long it takes (``timed``).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Literal
 

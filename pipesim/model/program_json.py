@@ -1,7 +1,5 @@
 """The JSON form of the flat program (documented in ``docs/flat-program.md``): ``dumps`` and ``loads`` are inverse."""
 
-from __future__ import annotations
-
 import json
 from reprlib import repr as brief  # of a value that may be as long as its file
 from typing import Any, NoReturn

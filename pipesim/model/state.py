@@ -3,8 +3,6 @@
 ``machine`` is the door for drivers; this file exists because every rule builds states and none may import the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The waits of one iteration of a loop, and which iterations are steady state: where a period is taken."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ that program is one of the kernel, and it has all of them, is checked with what 
 (:mod:`pipesim.prove.word_order`); of atomics in another order there is another program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Words of global memory by which CTAs talk: what was done to each in one run, and what is known of them then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum

@@ -3,8 +3,6 @@
 Each is first a temporary file beside it, with a name that cannot be guessed. Also the folder of what is kept.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The limits of a process, in time and in memory, and what is raised where one is reached."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pipesim.errors import Interruption, LimitError

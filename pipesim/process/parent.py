@@ -1,7 +1,5 @@
 """A process that ends with the process that started it, however that one ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A person's program, run to its end: its streams and signals are its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

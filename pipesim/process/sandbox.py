@@ -4,8 +4,6 @@ It then reads below the given folders and where Python's modules and libraries l
 process, and has no network. landlock(7), seccomp(2); each is left out, and said, where the kernel does not have it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -4,8 +4,6 @@ The one module that asks for what a system may not have. Where something is miss
 :func:`less_than_linux` says what in a sentence each.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What pytest shows of a protocol that is not proved: the verdict in one line, then the report with source lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # pytest has no public way to make a failure of text that its summary, JUnit and xdist take apart.

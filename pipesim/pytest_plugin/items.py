@@ -1,7 +1,5 @@
 """The tests of a protocol's file and of a kernel: one for each function and its cases, one for each launch."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

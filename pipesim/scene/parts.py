@@ -5,8 +5,6 @@ Times are picoseconds since the first event of the run.
 Every writer (Perfetto, Chrome, HTML, SVG) draws these and nothing else, so that all of them show the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Arrows, transfers in flight and counters: what the replay of a trace through its program says."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

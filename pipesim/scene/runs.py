@@ -1,7 +1,5 @@
 """A run as a picture: from a trace alone, or from a trace and the program that it is of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import repeat

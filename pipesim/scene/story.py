@@ -1,7 +1,5 @@
 """A counterexample as a story: after each step the state of every agent, and what every barrier holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple

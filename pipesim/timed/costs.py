@@ -1,7 +1,5 @@
 """What each operation of a program costs under a profile: computed once, before the clock starts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.model.groups import (

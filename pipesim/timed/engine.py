@@ -1,7 +1,5 @@
 """The timed engine: :func:`simulate` runs a program by simulated time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipesim.model.machine import Observer

@@ -5,8 +5,6 @@ skeleton of a program, its distinct operations and where each is, has no price i
 profile, and cached for as long as its program exists.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 

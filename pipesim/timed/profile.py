@@ -4,8 +4,6 @@ All times are whole SM cycles, all sizes bytes. A document names its device and 
 list of numbers that it must give (documented in ``docs/latency-profile.md``).
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """What a simulation has found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.model.ending import Ending

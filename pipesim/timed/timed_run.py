@@ -5,8 +5,6 @@ that is blocked yields a wait, which is triggered by who completes its phase. A 
 it lands. Times are whole cycles, ties fall in the order of scheduling.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 
 import simpy

@@ -5,8 +5,6 @@ it has, a work has a demand: of its shared memory, which serves one access after
 quarter (:mod:`pipesim.timed.sm.engines`).
 """
 
-from __future__ import annotations
-
 import weakref
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """NumPy, imported where it is first used; where it is not installed, what the proof needs of it, in Python alone."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any

@@ -4,8 +4,6 @@ Only the recording of a GPU without an injected fault is evidence: simulated tra
 with an injected fault, are never found; windows of a run only where the device has no whole one.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The buffer a simulation records into: append only, one call an event, turned into columns once at the end."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from typing import NamedTuple

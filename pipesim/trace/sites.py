@@ -7,8 +7,6 @@ sites that a trace has for them are named by :func:`optional_of`, those that a p
 :func:`optional_sites`. What sets the barriers up, to the first meeting of all threads, is never recorded.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

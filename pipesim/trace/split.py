@@ -5,8 +5,6 @@ the launch. The rule decides any configuration, also one that is not captured ye
 besides, so that a reader sees them and a test can hold the list to the rule.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Waits for earlier kernels, which no operation of the program represents, are recorded in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.model.groups import BARRIER

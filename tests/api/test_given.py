@@ -1,7 +1,5 @@
 """Whatever a public function is given: it is understood, or the error has fact, cause and correction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The pictures of a counterexample and of a timeline: valid SVG, the same every time, nothing outside the picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """``pipesim`` is the one import home: what is public is listed, documented, typed, and imported when it is used."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

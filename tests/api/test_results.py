@@ -1,7 +1,5 @@
 """A result shows itself: one line, the report, HTML with its pictures, and the JSON of the command."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No file cycle: imports for types and imports inside functions count, because a reader follows them, too."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

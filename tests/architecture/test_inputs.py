@@ -1,7 +1,5 @@
 """Files are opened, and JSON is parsed, in pipesim/inputs.py alone; bounds are stated in pipesim/bounds.py alone."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A class name means one thing in the whole package: a reader who searches for it finds one definition."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

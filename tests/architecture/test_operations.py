@@ -1,7 +1,5 @@
 """Every operation stands wherever one must stand: a place that was forgotten is an error here, not silence."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The page of the architecture has the layers that are enforced."""
 
-from __future__ import annotations
-
 import tomllib
 
 from tests.support.paths import ROOT

@@ -1,7 +1,5 @@
 """Every module is reached from a command, the public API or the pytest plugin: what only tests or tools use fails."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A command line in this process, in a folder of its own, on a machine that has no GPU; and a user's protocol file."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Command lines with what is said of them, as text files beside the tests have them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """``pipesim advise``: its report, its exit codes, and its document."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.fixture_types import Call

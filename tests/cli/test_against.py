@@ -1,7 +1,5 @@
 """``pipesim check NEW --against OLD``: findings that are new, gone or unchanged, and what is synchronised otherwise."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Command lines with an answer: ``answered_lines.txt`` has each with its exit code, and below it its last paragraph."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from dataclasses import replace

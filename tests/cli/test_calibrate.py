@@ -1,7 +1,5 @@
 """``pipesim calibrate``: a profile that can be read again; what is held out stays unread; what cannot be fitted."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """``pipesim calibrate --kernel``: the work of a kernel read from PTX, as a recording shows it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.conform.compare import compare

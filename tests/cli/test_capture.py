@@ -1,7 +1,5 @@
 """``pipesim capture``: with a GPU that gives back a recording, and without one."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

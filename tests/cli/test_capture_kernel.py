@@ -1,7 +1,5 @@
 """``pipesim capture --kernel``: every word of the command line, on a GPU that answers with a simulated trace."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

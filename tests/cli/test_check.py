@@ -1,7 +1,5 @@
 """``pipesim check``: several protocols, and the formats that other tools read."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

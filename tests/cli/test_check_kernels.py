@@ -1,7 +1,5 @@
 """``pipesim check PATH``: the kernels of folders, programs and compilers' caches, in a line each."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

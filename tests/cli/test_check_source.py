@@ -1,7 +1,5 @@
 """``pipesim check kernel.cu``: compiled with what is installed, here a compiler that writes what the test has."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

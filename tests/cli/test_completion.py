@@ -1,7 +1,5 @@
 """What the shell completes: commands, options, protocols, parameters of the protocol that is named, profiles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import argcomplete.lexers

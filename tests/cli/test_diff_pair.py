@@ -1,7 +1,5 @@
 """``pipesim diff A B``: the timelines of two windows."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.fixture_types import Call

@@ -1,7 +1,5 @@
 """``pipesim diff`` of runs that hung, trapped or were cut off: nothing is said that they do not show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Errors that a person can act on: fact, place, probable cause, correction on standard error, and never a traceback."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

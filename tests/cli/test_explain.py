@@ -1,7 +1,5 @@
 """``pipesim explain``: the list, one kind, its example as a file, JSON, completion; and findings that name it."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

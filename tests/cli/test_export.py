@@ -1,7 +1,5 @@
 """``pipesim export``: a protocol's flat program in the language of SPIN's models."""
 
-from __future__ import annotations
-
 import sys
 import webbrowser
 from pathlib import Path

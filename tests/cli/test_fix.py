@@ -1,7 +1,5 @@
 """`check --fix`: the correction as a diff of one source line, and written where the file is the user's."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

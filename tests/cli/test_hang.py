@@ -1,7 +1,5 @@
 """``pipesim hang``: what it says before a program starts, and how it ends."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Help: without a command, of each command, with examples that are run here; and commands that do not exist."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of CUDA, CUTLASS, Mojo and Triton in a role: the error says what the description language has for them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

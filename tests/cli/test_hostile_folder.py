@@ -1,7 +1,5 @@
 """No command imports a module from the current folder, nor do the processes that it starts."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

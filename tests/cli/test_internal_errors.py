@@ -1,7 +1,5 @@
 """The net under every command: whatever ends it is an error with an exit code of its own, and never a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 The programs here write the records that the observer writes on a machine with a GPU.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

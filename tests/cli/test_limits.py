@@ -3,8 +3,6 @@
 No test waits for a limit: the work that is to reach it has no end, and says itself that the time is up.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from functools import partial

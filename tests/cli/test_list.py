@@ -1,7 +1,5 @@
 """``pipesim list``: a line for each protocol; all about one."""
 
-from __future__ import annotations
-
 import pytest
 from rich.cells import cell_len
 

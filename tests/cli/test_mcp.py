@@ -1,7 +1,5 @@
 """``pipesim mcp``: every tool asked by the SDK's own client, and what is refused before a command runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Mistakes in a user's protocol: each is told as a fact with the line that the user wrote, marked ``# here`` below."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

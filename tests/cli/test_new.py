@@ -1,7 +1,5 @@
 """``pipesim new``: a file that runs at once, under a name that Python and the template allow."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim launches --no-gpu``: host code against libraries that note its launches."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

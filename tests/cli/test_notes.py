@@ -1,7 +1,5 @@
 """What ``run`` and ``verify`` say of a run beside its findings, and how they name a launch of clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A file with one protocol needs no ``:function``; of several the error names each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Where a command writes, in what form, and what it does where nobody reads or nothing can be written."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

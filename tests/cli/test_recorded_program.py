@@ -1,7 +1,5 @@
 """Which program a trace is of is decided once: diff, diff A B, verify and pipesim.compare refuse the same traces."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

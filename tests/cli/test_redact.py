@@ -1,7 +1,5 @@
 """``check --redact``: a report without source lines, parameters, values and folders, in every form."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim check --redundant``: the report, the JSON, the exit codes, the limits."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Command lines that are refused: ``refused_lines.txt`` has each with its exit code, and below it the error."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from dataclasses import replace

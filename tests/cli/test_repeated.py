@@ -1,7 +1,5 @@
 """A command that was interrupted does its work when it is repeated as it was: no file of it is in its way."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The lines with which a report says how to see a schedule again are taken as they are printed."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path

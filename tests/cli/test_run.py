@@ -1,7 +1,5 @@
 """``pipesim run``: what it finds, what it saves, and the three ways to name a protocol."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The schedule of a finding, walked again by the commands that ``check`` prints."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """``pipesim schema``: the list of schemas, one of them, and a name that none has."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

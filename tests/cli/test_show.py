@@ -1,7 +1,5 @@
 """``pipesim show``: the diagram of anything that has a name, as text, picture and JSON."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
 

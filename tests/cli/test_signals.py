@@ -1,7 +1,5 @@
 """SIGINT, SIGTERM and SIGHUP end a command alike: what is known is kept, nothing is left, the exit code is 128+n."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

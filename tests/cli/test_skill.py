@@ -1,7 +1,5 @@
 """``pipesim skill``: what an agent is told, with every command in it carried out here."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """``pipesim --help`` is fast, because nothing heavy is imported for it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

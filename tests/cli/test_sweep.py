@@ -1,7 +1,5 @@
 """``pipesim sweep``: values on the command line, the files that it writes, exit codes, and lines that contradict."""
 
-from __future__ import annotations
-
 import csv
 import io
 import xml.etree.ElementTree as ET

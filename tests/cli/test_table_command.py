@@ -1,7 +1,5 @@
 """``pipesim table``: the table that a kernel of a protocol includes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the commands say of times: apart from behaviour, in words and in JSON, and without a say in the exit code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a protocol's file does to its process is not done to the command: no wrong exit code, no word in its report."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

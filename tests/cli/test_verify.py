@@ -1,7 +1,5 @@
 """``pipesim verify``: which evidence it takes, and what it says with it, against it and without it."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

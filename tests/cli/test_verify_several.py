@@ -1,7 +1,5 @@
 """``pipesim verify`` on several protocols: one table, what is not right, and the exit code of the worst."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

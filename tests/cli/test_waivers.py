@@ -1,7 +1,5 @@
 """A project with a baseline and three waivers, in two versions: what fails, what is named, what is unused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``pipesim confirm``: a finding on a chip, here the machine of the tests; what is launched and refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

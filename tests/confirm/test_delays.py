@@ -1,7 +1,5 @@
 """The delays that a schedule asks for, put into the PTX, which stays the same program; they bring the finding about."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``pipesim stress``: delays by a table, seeded; what the machine of the tests shows of right and wrong kernels."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which assumed values of a profile a program's time rests on: those that change what an iteration costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What limits a run, by one rule on events: the same role for a ring however it was recorded, another for its twin."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the time goes, by names from the program: every cycle has one row, the rows are those of the operations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

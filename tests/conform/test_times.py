@@ -1,7 +1,5 @@
 """The answer on times: apart from behaviour, by the profile's own statement, and never better than what it rests on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers read off a trace, and two traces side by side: exact on a trace made by hand, bounded on recorded ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

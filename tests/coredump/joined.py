@@ -1,7 +1,5 @@
 """Two core dumps as one of a process with two devices, or with two kernels on one: the sections of both."""
 
-from __future__ import annotations
-
 import struct
 
 from pipesim.coredump.dump import CoreDump, DumpSection

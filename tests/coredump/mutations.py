@@ -2,8 +2,6 @@
 ``python -m tests.coredump.mutations FIRST END DUMP``.
 """
 
-from __future__ import annotations
-
 import lzma
 import random
 import struct

@@ -1,7 +1,5 @@
 """Barriers of a dump by the names of the source, where the files are at hand that were compiled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A core dump of an H200 (driver 580): a ring whose consumer 1 did not give stage 2 back at tile 17."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from pathlib import Path

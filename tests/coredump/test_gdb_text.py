@@ -3,8 +3,6 @@
 The texts are of cuda-gdb 13.0 attached to kernels of ``tests/hang/kernels`` on an H100, shortened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import re

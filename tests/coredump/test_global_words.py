@@ -3,8 +3,6 @@
 Each dump has its hang planted, so that what is said of it is known; and who does as he should is not named.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The autopsy of each planted hang says what ``expected.json`` says by hand, of machine code alone too."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

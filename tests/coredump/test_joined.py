@@ -1,7 +1,5 @@
 """Dumps with several kernels and several devices: each is said."""
 
-from __future__ import annotations
-
 import lzma
 
 import pytest

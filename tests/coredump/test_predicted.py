@@ -1,7 +1,5 @@
 """What check says of the launch that a dump holds: the same hang, why what is missing did not come, or no hang."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Barriers without names are stages of a ring where one instruction goes through them, and only there."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.autopsy.autopsy import RingStage, stages_of

@@ -1,7 +1,5 @@
 """Instructions as the toolkit's disassembler shows them: each is decoded to what it synchronises, with its operands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

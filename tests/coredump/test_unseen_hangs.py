@@ -3,8 +3,6 @@
 Their kernels are in ``sources``; of ``multicast_ring`` the dump has its lines.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of

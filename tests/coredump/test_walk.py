@@ -1,7 +1,5 @@
 """Walks through machine code: what lanes do that part and meet again, and where a branch is not known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

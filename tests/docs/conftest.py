@@ -1,7 +1,5 @@
 """The pages are made in this process: what they show does not depend on how many processors there are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

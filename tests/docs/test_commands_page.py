@@ -1,7 +1,5 @@
 """docs/commands.md has a row for every command: what it does, and its options."""
 
-from __future__ import annotations
-
 import re
 
 from pipesim.cli.main import COMMANDS

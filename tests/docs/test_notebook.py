@@ -1,7 +1,5 @@
 """The example notebook runs, cell by cell, and shows what a notebook would: pictures, reports and tables."""
 
-from __future__ import annotations
-
 import ast
 import json
 from functools import cache

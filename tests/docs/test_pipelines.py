@@ -1,7 +1,5 @@
 """Every public name is in a table of docs/pipelines.md; every example of docs/vocabulary.md records what it says."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from typing import Any

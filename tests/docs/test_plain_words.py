@@ -1,7 +1,5 @@
 """Sentences that a user can see keep to docs/glossary.md, whose table of words not to be used is the only list."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import io

@@ -1,7 +1,5 @@
 """docs/protocols has a page for every ready-made protocol, with every parameter, its default and its unit."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

@@ -1,7 +1,5 @@
 """Every line of Python in the tutorial and the API's page runs, is typed, and prints what the page says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

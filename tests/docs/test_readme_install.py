@@ -1,7 +1,5 @@
 """README's own install brings a selection of the traces, which is enough for its main job."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

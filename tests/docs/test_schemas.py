@@ -1,7 +1,5 @@
 """Every document that the tool writes or reads is valid by its schema, and a changed one is not."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The front page, and what the site shows that is made from the code."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/spin.md: the commands it gives, and what SPIN prints on them where it is installed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 ``python -m tools.try_it SITE`` tries it in Chromium.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What the tutorial says of its kernel and its protocol, beyond the blocks that are filled in by the tool."""
 
-from __future__ import annotations
-
 import re
 
 from pipesim.model.ops import Op

@@ -1,8 +1,6 @@
 """``pipesim doctor``: what is there, what is missing, and what is possible, on machines that a test makes up."""
 
 # ruff: noqa: N802  # the driver's functions have its names
-from __future__ import annotations
-
 import ctypes
 import json
 from importlib import metadata

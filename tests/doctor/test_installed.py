@@ -1,7 +1,5 @@
 """Commands of the doctor name what pip can install: the checkout that pipesim was installed from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

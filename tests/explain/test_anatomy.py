@@ -1,7 +1,5 @@
 """What a program consists of, read off its operations."""
 
-from __future__ import annotations
-
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong

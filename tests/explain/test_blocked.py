@@ -1,7 +1,5 @@
 """A machine that is stuck, explained: who waits for what, what is missing, who could send it, who waits in a ring."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipesim.explain.blocked_agents import explain

@@ -1,7 +1,5 @@
 """Why a deadlock is there: a missed phase, a count that the program never reaches, and what only seems to arrive."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.explain.causes import with_causes

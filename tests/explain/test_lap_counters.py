@@ -1,7 +1,5 @@
 """The lap-counter specification: silent where parity and counters agree; it sees a missed phase and an early pass."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

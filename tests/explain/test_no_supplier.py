@@ -1,7 +1,5 @@
 """Corrections that no count and no parity is: rings that overlap, and a wait for a barrier that no operation serves."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.check import check

@@ -1,7 +1,5 @@
 """Agents of one role that do something else than the others are named; where all do the same, nothing is said."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

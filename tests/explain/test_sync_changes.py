@@ -1,7 +1,5 @@
 """What a newer version of a small program does otherwise: each edit, and the sentences about it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

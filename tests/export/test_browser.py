@@ -1,7 +1,5 @@
 """The page in a browser: clicks, keys, colours and 100,000 events. Only where Chromium is installed; not in .ci/run."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 exporter quotes them.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

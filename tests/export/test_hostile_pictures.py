@@ -1,7 +1,5 @@
 """A name that means harm is text in every picture that is exported: one function of each exporter quotes them."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET

@@ -1,7 +1,5 @@
 """The page holds exactly the picture: every column and every step read back; nothing is fetched."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

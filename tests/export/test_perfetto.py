@@ -4,8 +4,6 @@ What released a wait is worked out here once more, from the traces alone: on a b
 is the k-th expect and the k-th copy, on one that counts arrivals the k-th arrive of each warp that ever arrives there.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The export to Promela: the text by itself, and SPIN's verdict on it against the search."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """cp.async arrivals without .noinc on a barrier that counts bytes: PTX and the hardware count them differently."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim import Engine, Protocol, Warp

@@ -1,7 +1,5 @@
 """Faults in a program's own words: who, what happened where, the operation by name, the author's line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipesim.explain.phases import run_canonically

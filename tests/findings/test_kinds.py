@@ -1,7 +1,5 @@
 """Every kind: its right example is proved, its wrong one has just this finding, with the correction that fits."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

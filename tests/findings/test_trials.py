@@ -1,7 +1,5 @@
 """Rules on trial: what is said is what is stored, and where it is said."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -6,8 +6,6 @@ none of our kernels (the driver's own, PyTorch's), whose sections become ones wi
 /src/hangs, so that line information has no other path. A kernel with a right twin has to end first, with right results.
 """
 
-from __future__ import annotations
-
 import argparse
 import lzma
 import re

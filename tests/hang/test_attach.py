@@ -1,7 +1,5 @@
 """``autopsy --pid``: cuda-gdb writes the dump of a program that was started without any preparation."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import sys

@@ -1,7 +1,5 @@
 """A program that hangs is dumped, whatever its launcher does meanwhile, and no other is."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Hangs of Gluon and Triton as ``record --deadline`` stopped them on an H200: their records end with an autopsy."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 second goes past its wait for earlier kernels once all CTAs of the first have ended.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from dataclasses import replace

@@ -2,8 +2,6 @@
 that hang conform, with every access to a word, and those that hang show who waits.
 """
 
-from __future__ import annotations
-
 import lzma
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@
 check says whether an answer is one that the model allows; every check also sees a changed answer.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

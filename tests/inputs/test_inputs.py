@@ -1,7 +1,5 @@
 """How files are opened and JSON is read: ordinary files only, and no value is made of a document that is too large."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A file below 1 MB takes at most 500 MB, whatever it says: each of these took more."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import os

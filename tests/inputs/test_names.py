@@ -1,7 +1,5 @@
 """What a name may be."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.bounds import MAX_NAME, MAX_TEXT

@@ -3,8 +3,6 @@
 The right ones are those of ``docs/examples/grids.py``; a wrong one is its text with one change.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Upstream's prologue written out: one lane of a role initialises, a fence, then a barrier that every user passes."""
 
-from __future__ import annotations
-
 import inspect
 from contextlib import nullcontext
 

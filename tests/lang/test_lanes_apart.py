@@ -1,7 +1,5 @@
 """Roles whose lanes run independently: what is recorded, what is refused, and what the engines find."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

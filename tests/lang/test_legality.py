@@ -1,7 +1,5 @@
 """What PTX has no instruction for is refused where it is written; the right twin beside it is recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

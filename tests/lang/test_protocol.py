@@ -1,7 +1,5 @@
 """Protocols: memory, prologue, roles, and everything that makes flattening refuse one."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

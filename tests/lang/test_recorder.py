@@ -1,7 +1,5 @@
 """Recording: lanes become counts, every operation knows its author's line, handles are given back exactly once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Register packing: the packed program does what the recorded one does, with a register for each live value."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

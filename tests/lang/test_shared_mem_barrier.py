@@ -1,7 +1,5 @@
 """``SharedMemBarrier``: every method of the API surface exists and records the right operation and counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

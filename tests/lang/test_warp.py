@@ -1,7 +1,5 @@
 """The warp object: every method records its operation, and refuses what cannot be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """``capture_launches`` and the fixture of pytest, with an observer that writes prepared records."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``pipesim confirm -- PROGRAM``: its launches on a chip of the tests, with copies of its buffers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

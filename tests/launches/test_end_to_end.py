@@ -1,7 +1,5 @@
 """From a program to verdicts: ``pipesim launches`` in a process of its own, over a driver and a CUPTI without a GPU."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

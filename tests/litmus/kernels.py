@@ -1,7 +1,5 @@
 """Litmus tests as small kernels of PTX, as a question to pipesim: a load that the outcome waits for is a loop."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipesim.ptx.extract import extract

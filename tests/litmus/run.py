@@ -1,7 +1,5 @@
 """``python -m tests.litmus.run FILE [--runs N] [--only TEXT]``: what a GPU does in the litmus tests, in a file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

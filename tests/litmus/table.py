@@ -1,7 +1,5 @@
 """The table of litmus tests (``litmus.txt``), and the PTX of what a thread does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

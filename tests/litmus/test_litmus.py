@@ -1,7 +1,5 @@
 """Litmus tests of PTX's memory model: their table, its axioms, what pipesim says of them, and what two GPUs did."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

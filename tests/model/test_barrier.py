@@ -1,7 +1,5 @@
 """One barrier word: every row of what the chip was seen to do with one, then the edges that PTX draws."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model import barrier

@@ -1,7 +1,5 @@
 """The barrier functions against a naive one, written from PTX's words with every arrival and byte on a list."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

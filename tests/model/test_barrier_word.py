@@ -1,7 +1,5 @@
 """The 64 bits that ``mbarrier.inval`` leaves: what was measured, and that nothing is lost either way."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

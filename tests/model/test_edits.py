@@ -1,7 +1,5 @@
 """Edits of a flat program: what each changes, that lines and jumps stay right, and that one undoes another."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Every fault can be seen, and a twin of one difference does not have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

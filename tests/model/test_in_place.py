@@ -1,7 +1,5 @@
 """The machine in place against the pure one: the same moves in the same order, the same state after each of them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

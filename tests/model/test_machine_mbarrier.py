@@ -1,7 +1,5 @@
 """The machine on mbarriers: what each operation leaves behind in the whole state."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.barrier import INVALID, LIVE, BarrierState

@@ -1,7 +1,5 @@
 """The machine on named barriers, the cluster barrier, jumps and marks."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """The machine on transfers and memory: accesses that open and close, items, pieces, groups, multicast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

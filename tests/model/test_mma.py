@@ -1,7 +1,5 @@
 """Matrix engines on the machine: an agent's MMAs end in order, a commit follows them, a multicast goes to peers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

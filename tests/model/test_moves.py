@@ -1,7 +1,5 @@
 """What may happen next: the answers that every driver chooses among, and that none of them has its own."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

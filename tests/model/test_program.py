@@ -1,7 +1,5 @@
 """The flat program: names for people, cells, and what the constructor refuses."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

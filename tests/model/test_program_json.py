@@ -1,7 +1,5 @@
 """The JSON form: one pinned text, round trips, and damage of every kind that ends in one error."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

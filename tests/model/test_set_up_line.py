@@ -1,7 +1,5 @@
 """The set-up steps that the flattener adds have a line of the author's."""
 
-from __future__ import annotations
-
 import sys
 
 from pipesim.lang.protocol import Protocol

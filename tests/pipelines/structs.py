@@ -3,8 +3,6 @@
 Two stages, barriers ``full[0]``, ``full[1]``, ``empty[0]``, ``empty[1]`` unless said otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

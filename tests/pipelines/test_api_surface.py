@@ -1,7 +1,5 @@
 """The five structs of Modular's kernels are whole: every upstream member is there, and documented."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Every call of every pipeline struct: what it waits for, what it signals, and what only steps, as upstream has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Every rule is shown for every way to acquire a stage, of every struct that gives handles.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple

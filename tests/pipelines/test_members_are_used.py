@@ -1,7 +1,5 @@
 """Every member of the five structs of Modular's kernels is named by a protocol, but for a few with a reason."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

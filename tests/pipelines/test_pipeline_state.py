@@ -1,7 +1,5 @@
 """``PipelineState``: where one side of a ring stands, by single steps and by many at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

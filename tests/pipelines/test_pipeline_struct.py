@@ -1,7 +1,5 @@
 """The names of the pipeline structs that a protocol's roles make, as the flat program keeps them."""
 
-from __future__ import annotations
-
 from pipesim import Protocol, Warp
 from pipesim.model.program_json import dumps, loads
 from pipesim.pipelines import (

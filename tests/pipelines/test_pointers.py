@@ -1,7 +1,5 @@
 """Where a pipeline takes an array of mbarriers it takes a pointer into one: ``b[2]``, upstream's ``ptr + 2``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

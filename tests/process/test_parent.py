@@ -1,7 +1,5 @@
 """A child ends with the process that started it, however that one ends. What a child holds open says that it lives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a confined process cannot do, each beside what it can; and that commands do their work in it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

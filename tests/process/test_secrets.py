@@ -1,7 +1,5 @@
 """Values that look like secrets are not in a file or a report that has a command line; everything else is."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Temporary files: names that cannot be guessed, no link followed, none left whatever happens."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

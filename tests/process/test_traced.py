@@ -3,8 +3,6 @@
 The system calls of the command and its workers are traced, where strace is installed and allowed to.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

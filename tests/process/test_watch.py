@@ -1,7 +1,5 @@
 """What ends a process before its work does: each signal and limit is raised once, in the main thread, and not lost."""
 
-from __future__ import annotations
-
 import mmap
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Files appear whole or not at all, and only as ordinary files; one function writes all of them."""
 
-from __future__ import annotations
-
 import ast
 import errno
 import os

@@ -1,7 +1,5 @@
 """Flash attention 4 as a protocol: its barrier table, the sizes that it has, and its period."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

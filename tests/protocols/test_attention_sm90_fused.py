@@ -1,7 +1,5 @@
 """The fused ring of Hopper's attention: order of tiles, slots and phases, the fewest slots, and wrong twins of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Blackwell's block-scaled and grouped GEMM: what they add to the default kernel, and where upstream's is wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

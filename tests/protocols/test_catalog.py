@@ -1,7 +1,5 @@
 """Every ready-made protocol at a dozen sizes, from none to several laps: it ends, without a fault, in pinned counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.protocols.catalog import BUILT_IN

@@ -1,7 +1,5 @@
 """Blackwell's GEMM on clusters of M by N CTAs: what they copy, what is proved, and wrong twins that are found."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The order of the two load warps: upstream's barrier can be missed, CUTLASS's cannot."""
 
-from __future__ import annotations
-
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
 from pipesim.targets import find

@@ -1,7 +1,5 @@
 """What is offered for mistakes in ready-made protocols, in words; each offer is proved, and nothing else is offered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

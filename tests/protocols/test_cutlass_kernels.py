@@ -1,7 +1,5 @@
 """CUTLASS's kernels: who arrives and waits, with which counts; what bounds a tile; which sizes are refused."""
 
-from __future__ import annotations
-
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100

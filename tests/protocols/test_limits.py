@@ -1,7 +1,5 @@
 """Parameters are refused for type, range and multiple; programs for what the chip does not have."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The period of every protocol against the bound that no schedule beats, and what sets it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.conform.steady import read

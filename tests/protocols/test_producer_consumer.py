@@ -1,7 +1,5 @@
 """The ready-made ring: its parameters, its shape, and how schedules of it end."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

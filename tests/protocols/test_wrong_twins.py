@@ -1,7 +1,5 @@
 """Ready-made protocols end in every schedule that is tried; each wrong twin of them fails as its mistake makes it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The GitHub Action and the hooks of pre-commit: what they run is run here."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Protocols and kernels as tests of pytest: what is collected, and what a failure shows."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET

@@ -1,7 +1,5 @@
 """The brief of a check: at most 2 kB whatever the names, and the sentence that says what is wrong."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Width, colour and strange characters: what the console of a report decides."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reports as text, compared with the golden files; ``python tools/update_golden.py`` rewrites those."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a terminal of 80 x 24 shows at the end of a report, and how long a sentence of one may be."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Reports of real simulations, and the parts of reports that no golden file shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

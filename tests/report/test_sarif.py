@@ -1,7 +1,5 @@
 """SARIF: what ``pipesim check`` writes is valid by the standard's schema, and says what the report says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

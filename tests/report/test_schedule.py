@@ -1,7 +1,5 @@
 """The block of a schedule: which steps are shown, how lanes become roles and then a list, and the commands below."""
 
-from __future__ import annotations
-
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import Counterexample

@@ -1,7 +1,5 @@
 """The end of every verdict: for what it holds, what it assumes and what it does not judge."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

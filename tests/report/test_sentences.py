@@ -1,7 +1,5 @@
 """The sentences that reports make from the data of an answer: each reason has one of its own, with its numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

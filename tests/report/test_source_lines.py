@@ -1,7 +1,5 @@
 """Findings with the author's source line and its text; doubts once for agents that are alike, after the finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The picture of a protocol: valid XML with the words and edges of the diagram, the same every time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 

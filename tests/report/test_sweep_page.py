@@ -1,7 +1,5 @@
 """The page of a sweep: its table fits any number of parameters, and says of what is not there that it is not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """The timeline, cell by cell, on traces small enough to be drawn by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

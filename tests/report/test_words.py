@@ -1,7 +1,5 @@
 """Numbers in words, and lines that fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

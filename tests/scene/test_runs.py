@@ -3,8 +3,6 @@
 Every program of the random judge is simulated; its picture is compared with the machine's own log of phases.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A counterexample as a story: each step changes what the machine changes, and the end is the finding's."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from pipesim.answers.check import check

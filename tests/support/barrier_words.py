@@ -1,7 +1,5 @@
 """The word that an mbarrier leaves in shared memory, made of its state: the inverse of ``decode_word``."""
 
-from __future__ import annotations
-
 from pipesim.errors import ParameterError
 from pipesim.model.barrier import MAX_COUNT, BarrierState, BarrierWord
 

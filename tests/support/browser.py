@@ -1,7 +1,5 @@
 """Headless Chromium: a page with a script at its end, and what that script has to say. No network, no profile kept."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

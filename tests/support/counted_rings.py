@@ -4,8 +4,6 @@ Which CTAs and sizes hang is known by arithmetic alone: where warp 1 waits for a
 0 for one of two stages that warp 1 does not give back. So verdicts are compared with every CTA and many sizes.
 """
 
-from __future__ import annotations
-
 import operator
 import random
 from collections.abc import Callable

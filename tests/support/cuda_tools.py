@@ -1,7 +1,5 @@
 """NVIDIA's command line tools, as their Python packages install them."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Protocols with every feature that a diagram must show, for the tests and the golden reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Documents of ``--json``, judged by the schemas that they name."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

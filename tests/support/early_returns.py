@@ -1,7 +1,5 @@
 """Stored traces in which one wait returns earlier than it did, and which waits are worth moving."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Kernels without one of their arrives elsewhere alone: in another CTA, at another size, or for a tile handed out."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Mapping

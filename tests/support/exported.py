@@ -1,7 +1,5 @@
 """What a package exports by importing it."""
 
-from __future__ import annotations
-
 from inspect import ismodule
 from types import ModuleType
 

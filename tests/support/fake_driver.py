@@ -1,7 +1,5 @@
 """A driver for tests of the observer: functions, memory and graphs are what a test says they are."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import c_void_p
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ as seen with driver 580. ``early``: it ends in the middle of that, ``mute``: bef
 with status 3. ``traps``: it writes the file without a byte, as of an exception.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

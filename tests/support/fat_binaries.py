@@ -8,8 +8,6 @@
 for twelve others that are not kept (``-G``, ``-dc``, ``-no-compress``, each ``--compress-mode``, eight architectures).
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 

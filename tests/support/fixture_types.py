@@ -1,7 +1,5 @@
 """The types of what fixtures give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

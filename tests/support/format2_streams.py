@@ -1,7 +1,5 @@
 """What a kernel would leave with the encodings of format 2, made from the tagged records that it would leave."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """The kernels of ``tests/hang/kernels``, which hang on a GPU, as sources without host code, with their launch files."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Names that mean harm where they are written into another language, and a program that has one in every position."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 from pipesim.model.program import Program

@@ -4,8 +4,6 @@ Every choice is the seed's: how a warp finds its number and its code, how one la
 stage and parity are kept, how addresses are made, and whether conditions are branches, guards or selections.
 """
 
-from __future__ import annotations
-
 import random
 
 from tests.support.random_kernels import (

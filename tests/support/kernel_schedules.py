@@ -4,8 +4,6 @@ The semantics are those of the PTX ISA's mbarrier chapter, written down once mor
 lands at any time after it was started. Two accesses of which one writes race if they can come next in one state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Which values of a parametrised test run in the fast lane, and which only at length."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Sequence
 
 import pytest

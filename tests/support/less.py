@@ -3,8 +3,6 @@
 Packages that no proof needs are taken away by `-p tests.support.no_packages`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Chips of the tests: the machine, on which rewritten kernels of one CTA run, and one on which nothing does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random

@@ -1,7 +1,5 @@
 """The flat programs of ready-made protocols, kept from one test to the next: many tests make the same ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock

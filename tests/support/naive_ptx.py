@@ -4,8 +4,6 @@ It shares nothing with ``pipesim.ptx``: the text is taken apart by blanks and co
 down once more, as the PTX ISA describes it, for plain integers.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence

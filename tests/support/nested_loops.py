@@ -1,7 +1,5 @@
 """Random kernels of rings in loops in loops, and what a program is from which laps of them are left out."""
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.ops import Operation

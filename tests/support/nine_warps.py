@@ -1,7 +1,5 @@
 """A ring of one load warp and eight math warps with wgmma and a TMA-store epilogue, right and with a wrong count."""
 
-from __future__ import annotations
-
 from pipesim import Protocol, Warp
 from pipesim.model.ops import Engine, Fence
 

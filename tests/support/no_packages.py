@@ -3,8 +3,6 @@
 Files of tests that import such a package themselves, or what simulates and draws, are skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

@@ -1,7 +1,5 @@
 """An observer that writes prepared records, in place of CUPTI."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipesim.launches.observe.limits import Limits

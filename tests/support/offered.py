@@ -1,7 +1,5 @@
 """The corrections that are offered for a wrong program, each looked for once in a run of the tests."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Where the files of the checkout are that tests and tools read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A Perfetto file read back with Perfetto's own protobuf: processes, tracks, slices, arrows and counters by name."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any

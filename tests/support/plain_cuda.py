@@ -4,8 +4,6 @@ A source in ``tests/plain_cuda`` says in its first two lines what it is, how it 
 where ``WRONG`` is 1.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

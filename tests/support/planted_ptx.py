@@ -1,7 +1,5 @@
 """Small rings in PTX with something planted, most of it such that a warp has to be late, and twins without it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer

@@ -1,7 +1,5 @@
 """Edits of a flat program that make a wrong twin of it: operations left out, changed, or in another order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Small programs whose models are kept as text: between them, a part of each kind that a model has."""
 
-from __future__ import annotations
-
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile

@@ -1,7 +1,5 @@
 """What each ready-made protocol does at each size, in counts; ``tests/golden/protocols.txt`` pins them."""
 
-from __future__ import annotations
-
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.phases import PhaseLog
 from pipesim.model.ending import Ending

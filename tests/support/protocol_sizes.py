@@ -1,7 +1,5 @@
 """The sizes at which every protocol is run: none, one, around the number of stages, several laps, and variants."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 Params = dict[str, int]

@@ -4,8 +4,6 @@ It knows what the tests need: the integers of ``naive_ptx``, shared and global m
 copies (which land after a while), sleeping. ``%clock`` is the number of instructions that were executed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

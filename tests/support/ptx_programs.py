@@ -3,8 +3,6 @@
 A change that is to make the reader faster leaves every operation of every warp as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

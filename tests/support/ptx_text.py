@@ -1,7 +1,5 @@
 """Small PTX files for tests: a kernel around a few statements."""
 
-from __future__ import annotations
-
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.read import read_module
 

@@ -1,7 +1,5 @@
 """Our own kernels read from the PTX that NVRTC makes of their untraced builds, and compared with their protocols."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

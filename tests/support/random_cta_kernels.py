@@ -3,8 +3,6 @@
 Each is a ring of two warps whose numbers are made by random instructions of ``%ctaid``, a parameter and an array.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

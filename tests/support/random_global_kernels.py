@@ -1,7 +1,5 @@
 """Random kernels that only access global memory, as PTX, and by brute force what their threads may access at once."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Random kernels whose CTAs all add to one word and wait for it: claims beside all schedules of 2 to 6 CTAs."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import NamedTuple
 

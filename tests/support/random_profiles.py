@@ -1,7 +1,5 @@
 """Random latency profiles."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Random schedules of a program and how they end, and every end over all schedules."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The explorer carries out every order of their operations, with a clock for each 
 of barriers, and nothing of how the words are used (PTX ISA, "Memory Consistency Model": release and acquire patterns).
 """
 
-from __future__ import annotations
-
 import random
 from typing import NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """Random works of the operations of a program, and profiles of which some have constants for them."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Warp 0 hands warp 1 as many items as a word in memory says, over two mbarriers. 
 arrive for the last item but one, and the producer waits for ever.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from hwkernels.rewriter import RewrittenPtx, instrument

@@ -1,7 +1,5 @@
 """What records a launch, without a driver: a driver of the test, and a kernel that is made ready."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

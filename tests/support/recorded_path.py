@@ -4,8 +4,6 @@ The inverse of the decoder, by its own rules: what a store would do is written h
 a try fails before it succeeds, by a seeded choice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """A program with a framework like Triton, over the driver without a GPU, and an assembler that makes code for it."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -5,8 +5,6 @@ special, such as a fault, a window, another clock, records that went elsewhere. 
 others have the marker ``long``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable
 from functools import cache

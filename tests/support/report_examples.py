@@ -5,8 +5,6 @@ times of the engine, is drawn up by hand, so that its golden file changes only i
 of the protocols in ``diagram_protocols``.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """A ring of two warps in PTX, rewritten and run on the machine of the tests."""
 
-from __future__ import annotations
-
 from hwkernels.rewriter import Encoding, RewriteOptions, RewrittenPtx, instrument
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module

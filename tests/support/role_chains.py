@@ -1,7 +1,5 @@
 """Protocols of several roles and rings, for the bound of any program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Programs written as lines of text, and the machine moved by lines of text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipesim.model.machine import State, Step, initial_state, land, step

@@ -1,7 +1,5 @@
 """Small kernels in PTX for tests of the reader's emulation: a body of instructions, one CTA, a few parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

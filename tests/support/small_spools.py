@@ -1,7 +1,5 @@
 """Spool folders of small kernels, and what is gathered from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

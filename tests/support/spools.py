@@ -1,7 +1,5 @@
 """Spool folders as an observed process writes them: the record of a launch that a launch file describes, and files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a tile of bf16 lies in shared memory after loads by tensor maps with 128-byte swizzle."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

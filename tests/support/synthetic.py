@@ -1,7 +1,5 @@
 """Recordings that were never made: simulated with known constants, with noise by a seed, as a GPU would leave them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Small kernels in PTX whose CTAs talk by words of global memory, as a recording of their whole grid sees them."""
 
-from __future__ import annotations
-
 from hwkernels.rewriter import RewriteOptions, RewrittenPtx, instrument
 from pipesim.ptx.launch.values import Array, Field, Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module

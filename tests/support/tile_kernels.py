@@ -3,8 +3,6 @@
 For each tile that is not skipped warp 0 fills a stage of a ring of two, and warp 1 empties it. ``%r20`` is the tile.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

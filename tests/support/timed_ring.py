@@ -1,7 +1,5 @@
 """A ring to simulate, whole or broken, and a profile of small round numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A twin's PTX and the launch file beside it: what ``pipesim check kernel.ptx`` is given of our own kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import prod
 

@@ -1,7 +1,5 @@
 """The engine decides only the order of moves: where it ends must be where any order ends, and times must make sense."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

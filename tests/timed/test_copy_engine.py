@@ -1,7 +1,5 @@
 """Loads and stores that meet in the copy engine of an SM, and a try that looks twice."""
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

@@ -1,7 +1,5 @@
 """The critical cycle: no schedule is faster, it says what sets the period, and it is silent where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

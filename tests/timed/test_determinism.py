@@ -1,7 +1,5 @@
 """Same program, same profile: same trace, to the last event, in this process and in any other."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The earliest times of all operations: no run is faster, whatever works its operations do."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine's clock against a few lines of arithmetic that know nothing of events: a recurrence over tiles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a simulation ends: finished, in a deadlock, by a trap, or at its budget; and the sizes at the edge."""
 
-from __future__ import annotations
-
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
 from tests.support.timed_ring import flat_ring as ring

@@ -1,7 +1,5 @@
 """One tiny ring, worked out by hand: two tiles through one stage, every event, on a profile of small round numbers."""
 
-from __future__ import annotations
-
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
 from tests.support.timed_ring import flat_ring as ring

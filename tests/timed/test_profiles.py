@@ -1,7 +1,5 @@
 """Latency profiles: the built-in ones load, and state what recordings show; a malformed document is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

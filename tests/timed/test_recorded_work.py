@@ -1,7 +1,5 @@
 """Work that only a launch does that is recorded, or only one that records nothing; products whose warp never comes."""
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending

@@ -1,7 +1,5 @@
 """Works that share a quarter of an SM: alone as fast as they can be, together no faster than the quarter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The simulation is a SimPy model: one environment, run by SimPy, and nothing of SimPy's that is not documented."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """Whose products a tensor core takes when: as it was measured, and as a plain model of every cycle says."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Words of global memory in simulated time: a loop on one makes loads, which find a store or a count after its way."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

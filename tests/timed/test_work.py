@@ -1,7 +1,5 @@
 """What a role does between its barriers: amounts in the program, constants in the profile, and no operation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

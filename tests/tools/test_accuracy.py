@@ -1,7 +1,5 @@
 """The table of errors: what is compared, what is sealed stays unread, and a wrong profile is seen."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Broken kernels are proved with the edit that ``check --fix`` shows, compiled again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``tools/distribution.py`` sees what a wheel or an sdist lacks, what it should not have, and another version."""
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile

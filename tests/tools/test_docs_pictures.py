@@ -1,7 +1,5 @@
 """The pictures of the documentation are what the commands draw now, and contain nothing that is fetched."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import pytest

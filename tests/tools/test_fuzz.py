@@ -1,7 +1,5 @@
 """The fuzzers of tools/fuzz: a few hundred cases of each kind, and wrong twins that they must see."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

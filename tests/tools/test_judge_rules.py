@@ -1,7 +1,5 @@
 """The rules that ``tools/judge_rules.py`` switches off are where it says."""
 
-from __future__ import annotations
-
 from pkgutil import resolve_name
 
 from tools.judge_rules import RULES

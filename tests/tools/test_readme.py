@@ -1,7 +1,5 @@
 """tools/README.md has one line for every tool."""
 
-from __future__ import annotations
-
 import re
 
 from tests.support.paths import ROOT

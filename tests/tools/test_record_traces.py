@@ -1,7 +1,5 @@
 """What is recorded of every kernel: configurations that can be captured, each into a file of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.capture.request import check_request

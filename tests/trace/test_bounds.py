@@ -1,7 +1,5 @@
 """A trace says how large it is before it is unpacked, and everything in its description is in range."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The rules of a trace, each broken once: in memory, and read from a file whose checksums are right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every broken file gives one clear TraceFormatError or reads equal: no exception of pyarrow, no other trace."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

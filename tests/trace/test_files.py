@@ -1,7 +1,5 @@
 """Writing and reading: what goes in comes out, the same trace gives the same bytes, and a write is whole or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path

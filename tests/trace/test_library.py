@@ -1,7 +1,5 @@
 """Finding recordings: by exact configuration, with the nearest ones named where there is none."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

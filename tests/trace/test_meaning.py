@@ -1,7 +1,5 @@
 """What waits are for: by who completes a phase and with what, in programs and in recordings, and never by a name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The JSON document: every field is required, typed and named in the error that misses it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A long trace keeps its columns as narrow as they are stored, and reads as any other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An untraced launch takes its period between the same two waits as it is read from a trace."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The part of NumPy in Python alone: the same as NumPy's, and the kinds of CTAs and races that are found with it."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The simulator's buffer: order, conversion of cycles to picoseconds, and refusal of what is no integer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The split of configurations: the rule decides, the list says the same, and what is no split is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

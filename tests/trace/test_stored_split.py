@@ -1,7 +1,5 @@
 """The committed split: every recording is listed, a third of each kernel is held out, no profile was fitted to that."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

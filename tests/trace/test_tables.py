@@ -1,7 +1,5 @@
 """Traces and results as tables: the same events, with names for what the file has as numbers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

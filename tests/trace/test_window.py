@@ -1,7 +1,5 @@
 """Windows and losses made from whole traces: what is kept, what is counted, and what cannot be cut."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

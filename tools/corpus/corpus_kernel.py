@@ -1,7 +1,5 @@
 """A kernel of the corpus, and where its two files go."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

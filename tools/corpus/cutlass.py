@@ -3,8 +3,6 @@
 ``nvidia-cutlass`` brings headers and examples, ``nvidia-curand`` a header that they include; nvcc must be installed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

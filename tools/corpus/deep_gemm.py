@@ -1,7 +1,5 @@
 """DeepGEMM's FP8 kernels as FlashInfer's package carries them, instantiated and compiled with nvcc."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which kernels the table of the corpus is about: fixed here, whatever could be built."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Launches that the libraries of ``fake`` noted become launch files: bytes become words, pointers and maps."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence

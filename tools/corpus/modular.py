@@ -4,8 +4,6 @@ A Mojo program has the PTX of its kernels in it and gives it to the driver; the 
 and notes the launch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

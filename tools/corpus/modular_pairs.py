@@ -5,8 +5,6 @@ what is copied, committed and waited for. The PTX is that of the corpus (``tools
 ``--write`` fills in the table of docs/kernels-in-the-wild.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections import Counter

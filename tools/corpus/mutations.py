@@ -1,7 +1,5 @@
 """Mistakes in the synchronisation of a kernel's PTX: one line dropped or changed."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

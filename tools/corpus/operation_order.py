@@ -1,7 +1,5 @@
 """What each warp does on each mbarrier, in its order: of a kernel read from PTX, of a protocol, and how they differ."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

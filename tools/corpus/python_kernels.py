@@ -3,8 +3,6 @@
 FlashAttention 4, of the CuTe DSL, comes out of its package and is called without a GPU to see its launches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

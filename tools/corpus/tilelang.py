@@ -1,7 +1,5 @@
 """TileLang kernels of ours, compiled offline: its compiler writes CUDA, nvcc makes the PTX."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ then 1. ``--keep`` writes the files and the command of that seed into a folder. 
 cases. Needs what pipesim needs, and jsonschema.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

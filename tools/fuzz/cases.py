@@ -1,7 +1,5 @@
 """What a case is, what a command answered, and what may come back: a clear error, or a result that is confirmed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Mutations that know a structure: of a JSON document and of bytes, and values that are easily handled wrongly."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

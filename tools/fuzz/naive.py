@@ -3,8 +3,6 @@
 They know the machine and its moves, and nothing of the proof, its reductions, or the replay of traces.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Mapping

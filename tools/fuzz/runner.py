@@ -1,7 +1,5 @@
 """One case in this process: its files in a folder of its own, its command called, what it printed and left."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Small right kernels in PTX, whose schedules the naive search can follow, and their launch."""
 
-from __future__ import annotations
-
 _HEAD = """\
 .version 8.6
 .target sm_90a

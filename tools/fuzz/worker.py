@@ -1,7 +1,5 @@
 """Cases in a process of their own: 60 seconds and 500 MB each, what it cost, and what the process left running."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

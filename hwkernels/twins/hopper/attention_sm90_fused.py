@@ -1,7 +1,5 @@
 """``attention_sm90_fused.cu``: forward attention as ``attention_sm90.cu``, with K and V in one ring."""
 
-from __future__ import annotations
-
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.hopper.attention_sm90 import BF16, arguments_of, queries_of, require_fits, shape_with

@@ -1,7 +1,5 @@
 """``cluster_multicast.cu``: each CTA correlates a signal of its own with one that its cluster shares by multicast."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hwkernels.device.launch import Shape

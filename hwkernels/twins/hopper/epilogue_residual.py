@@ -1,7 +1,5 @@
 """``epilogue_residual.cu``: D = sum of A + beta * C, with the load-order barrier right and as upstream has it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hwkernels.device.launch import Shape

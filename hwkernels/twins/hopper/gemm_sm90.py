@@ -1,7 +1,5 @@
 """``gemm_sm90.cu``: C = A * B^T in bf16. The CTAs share the rows of C, which is one tile wide."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """``persistent_scheduler.cu``: moments of the rows of a matrix, the rows handed out by a scheduler warp."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hwkernels.device.launch import Shape

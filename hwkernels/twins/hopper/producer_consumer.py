@@ -1,7 +1,5 @@
 """``producer_consumer.cu``: each consumer warp sums its share of every tile; faults can be injected."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

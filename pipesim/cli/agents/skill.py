@@ -1,7 +1,5 @@
 """``pipesim skill``: what an agent that writes kernels should know of pipesim."""
 
-from __future__ import annotations
-
 import argparse
 from importlib.resources import files
 

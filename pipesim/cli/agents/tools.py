@@ -3,8 +3,6 @@
 Every call is a command line with ``--json``: what is refused there, and limited, is so here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """``pipesim check``: check protocols for every schedule."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

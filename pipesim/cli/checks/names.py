@@ -1,7 +1,5 @@
 """``pipesim names``: what a kernel's barriers, tiles and roles are called, to be changed in its launch file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim confirm``: have a GPU follow the schedule of each finding of a kernel, by delays in its PTX."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """``pipesim decode``: make a trace of the records that a program in C++ has written."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

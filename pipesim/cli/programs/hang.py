@@ -1,7 +1,5 @@
 """``pipesim hang``: run a program, and when its kernels hang, take a core dump of each of its processes."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import replace

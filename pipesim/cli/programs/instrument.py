@@ -1,7 +1,5 @@
 """``pipesim instrument``: put records into a kernel, for a program that loads it by itself."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``pipesim record``: run a program, and record the kernels with barriers that it launches, as traces."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim stress``: launches of a kernel in which warps are late, compared with those in which none is."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import Command, require_output, target_of

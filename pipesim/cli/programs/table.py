@@ -1,7 +1,5 @@
 """``pipesim table``: the table of roles, barriers and recording sites that a kernel of a protocol includes."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

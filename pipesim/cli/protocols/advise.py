@@ -1,7 +1,5 @@
 """``pipesim advise``: what limits a protocol, and what changes would bring."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipesim.cli.arguments import (

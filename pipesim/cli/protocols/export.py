@@ -1,7 +1,5 @@
 """``pipesim export``: a protocol in another tool's language, and pictures of runs and counterexamples as files."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The protocol file is :mod:`pipesim.cli.protocols.template` under the name of the new file.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import keyword

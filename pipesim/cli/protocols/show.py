@@ -1,7 +1,5 @@
 """``pipesim show``: what a protocol consists of, as a diagram in the terminal and as SVG."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

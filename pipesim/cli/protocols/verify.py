@@ -1,7 +1,5 @@
 """``pipesim verify``: the main job. Check, simulate, compare with the hardware, report."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ would have done next, and, between two records, what an agent does without leavi
 named barriers, wherever the kernel does not record these. Without it, a barrier at which no record arrives is left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipesim.conform.diagnose.examination import Autopsy, RebuiltBarrier

@@ -10,8 +10,6 @@ is wrong. What the others then do distinguishes both, so an edit is made in two 
 :func:`in_place`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

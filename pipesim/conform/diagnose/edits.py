@@ -5,8 +5,6 @@ of a trace count the same way). It finds its operations by position and knows no
 on one group of barriers, whatever the group is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """What an examination of a run says, as data: edits that explain it, how it can end, what it left."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Whether a program that may be wrong does all that a trace says: a replay that forgives undetected faults."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.conform.replay.align import AgentAlignment, Alignments

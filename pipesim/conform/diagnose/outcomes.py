@@ -13,8 +13,6 @@ be. Schedules are drawn at random: agents and landings have weights that change 
 for a while, which finds what an even choice meets once in a million schedules. The same seed gives the same schedule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random

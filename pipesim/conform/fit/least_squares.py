@@ -5,8 +5,6 @@ update, of each observation for the values that it depends on). Only deviations 
 simulations as there are observations, not that many for each value.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 

@@ -5,8 +5,6 @@ expected to disagree by: the noise of the repetitions, half a percent of a perio
 percent of a wait or segment of a recorded launch, or five cycles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar

@@ -4,8 +4,6 @@ What takes time is simulating. An observation is simulated again only where a va
 all values that are needed together are requested together, so that several processes can share the work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

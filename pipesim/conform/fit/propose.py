@@ -5,8 +5,6 @@ to what the recordings say. The candidate is taken that makes most values determ
 narrows their intervals most; until no candidate helps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ cost is the time of the works in it, shared among them as they are estimated. Se
 those with products of a warp group, since their queue may be full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median

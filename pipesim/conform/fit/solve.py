@@ -6,8 +6,6 @@ side than the value itself (or five cycles, of a small one); the others are give
 first, until all that remain are, and the remaining ones are fitted again with those at the base profile's values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

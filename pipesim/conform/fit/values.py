@@ -1,7 +1,5 @@
 """What a fit finds, as data: values with their intervals, and the captures that would determine more of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -3,8 +3,6 @@
 Behaviour is what each agent did, in its own order. The order between agents is a matter of time and decides nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

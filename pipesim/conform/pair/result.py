@@ -3,8 +3,6 @@
 Times are integers: cycles, or 1/1000 of a cycle where the name says milli or the field is one of a :class:`PairFigure`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

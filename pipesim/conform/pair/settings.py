@@ -1,7 +1,5 @@
 """Whether two traces are of the same configuration: every difference, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipesim.conform.pair.lanes import kept_words

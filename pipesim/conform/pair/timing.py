@@ -1,7 +1,5 @@
 """Where time was gained or lost from A to B: figures with their noise, and ledgers that add up. Of one CTA."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from math import lcm

@@ -3,8 +3,6 @@
 How often an agent passed each of its sites decides which of its operations a recorder with a window kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ events, and so is that with the least latencies. A CTA in which one of them fail
 a divergence, and because these comparisons leave no room for the uncertainty of timestamps.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How a divergence is written down: what happened, what the model has instead, and the events around it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple

@@ -9,8 +9,6 @@ Operations outside the window of a recording, and those whose records were lost,
 before the window at any time before their agent's first record, after it at any time after its last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

@@ -6,8 +6,6 @@ the others the events must be the same again, each agent's one after the other, 
 (:mod:`pipesim.conform.replay.alike`). Where one is, nothing is said: that run has to be replayed whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -7,8 +7,6 @@ a device was never seen to be faster, so a wait that returned sooner did not ret
 document, no bounds.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Nothing here changes while the machine is moved along the records (:mod:`pipesim.conform.replay.follow_records`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

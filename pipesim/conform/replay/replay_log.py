@@ -4,8 +4,6 @@ The machine says which operations a phase consists of; the records say when. An 
 transfer lands at no event: it had landed by the event of the wait that needed it, which is the latest possible time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

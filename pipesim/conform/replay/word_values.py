@@ -1,7 +1,5 @@
 """What was read of words of global memory beside the writes that can have happened by then."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

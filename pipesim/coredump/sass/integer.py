@@ -1,7 +1,5 @@
 """Instructions that make addresses, parities and conditions: arithmetic and comparisons of integers."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Instructions that read constants and memory, and what is known of local memory."""
 
-from __future__ import annotations
-
 from pipesim.coredump.sass.lanes import WORD, LaneState, Value, lift
 from pipesim.coredump.sass.operands import SassParts, Step
 from pipesim.coredump.sass.word import PT, RZ, Word

@@ -5,8 +5,6 @@ same places: the first in bits 24 to 31, the second in 32 to 63 and the third in
 around; bits 9 to 11 say which of them is a register, a number of 32 bits, a constant or a uniform register.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 One that is not known makes its destination unknown.
 """
 
-from __future__ import annotations
-
 from pipesim.coredump.sass.integer import (
     add,
     as_signed,

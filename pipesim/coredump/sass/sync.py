@@ -1,7 +1,5 @@
 """What an instruction does that other warps notice or wait for: barriers, copies, groups, accesses of memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

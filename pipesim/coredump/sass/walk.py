@@ -4,8 +4,6 @@ Every wait is taken to end. Where a branch depends on what is not known, such as
 those lanes goes both ways, each once. Lanes that part are followed separately.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The 128 bits of an instruction: the fields that most instructions have at the same places."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The barriers of a program: what each phase is given, by whom, and who waits for it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 

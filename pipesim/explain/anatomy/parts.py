@@ -1,7 +1,5 @@
 """The anatomy of one CTA of a program, as plain data: roles, barriers, memory and the totals of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The anatomy of one CTA of a flat program, and how the other CTAs of its cluster differ from it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ for each operation is enough. Operations that are never under way together share
 same bytes, and copies of one agent to the same bytes, because the second would be a race with the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property

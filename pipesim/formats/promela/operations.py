@@ -1,7 +1,5 @@
 """Each operation of the flat program as the indivisible steps of a Promela process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

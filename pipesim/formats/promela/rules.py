@@ -5,8 +5,6 @@ code that it checks. What depends on the operands is decided in Python (``operat
 here.
 """
 
-from __future__ import annotations
-
 import re
 
 from pipesim.findings.catalog import NO_MOVE_SHOWS

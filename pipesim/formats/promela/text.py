@@ -5,8 +5,6 @@ then runs: a name that ended its comment would be code. SPIN itself (6.5, with `
 ``$`` also in comments, and copies a line into an array.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -4,8 +4,6 @@ Those of answers (``--json``) and of a trace's metadata are made from the datacl
 so that they cannot become outdated; those of the other files are written out in ``files.py``.
 """
 
-from __future__ import annotations
-
 import json
 
 from pipesim.errors import ParameterError

@@ -1,7 +1,5 @@
 """The schemas of the files that pipesim writes and reads; those of ``WRITTEN_BY_HAND`` are also in docs/schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """The parts that schemas are made of, and Python types as schemas."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """The kernels of a file or a folder: of programs, libraries, objects, fat binaries, machine code, compilers' caches."""
 
-from __future__ import annotations
-
 import mmap
 import re
 import struct

@@ -1,7 +1,5 @@
 """The PTX of a launch that was observed: a file of the spool folder, an entry of a fat binary, or a compiler's dump."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

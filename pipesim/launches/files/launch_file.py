@@ -1,7 +1,5 @@
 """A launch that was observed and the PTX of its kernel, made into a launch file that ``pipesim check`` accepts."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The launch of a kernel that hung, out of its core dump: its PTX and a launch file that ``pipesim check`` accepts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

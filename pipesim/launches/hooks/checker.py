@@ -1,7 +1,5 @@
 """In the first process of a tree: what was compiled is checked by one other process, and what it says is passed on."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

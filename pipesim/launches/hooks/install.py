@@ -3,8 +3,6 @@
 Nothing in here may harm the program: what cannot be noted is left out, and only a refutation is raised.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``pipesim check kernel.py:function``: a function of Triton, compiled for arguments that are given or guessed."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Of a launch its compiler has said a part; the rest is guessed (:mod:`pipesim.launches.guess`), which is said.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

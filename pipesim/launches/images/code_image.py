@@ -3,8 +3,6 @@
 The driver is given an address alone. Standard library only: this runs in the process that is observed.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The PTX of one entry of a fat binary, which may be compressed."""
 
-from __future__ import annotations
-
 import struct
 
 from pipesim.bounds import MAX_PTX_BYTES

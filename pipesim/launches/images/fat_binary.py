@@ -7,8 +7,6 @@ of all entries u64``, and then entries, each a header of 64 bytes or more and a 
 runs in the process that is observed.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Sequence

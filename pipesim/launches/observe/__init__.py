@@ -5,8 +5,6 @@ own imports must not change. CUPTI calls a LaunchObserver (``observer.py``) at t
 their arguments, but for the function of a launch that is recorded. A record is written before the launch that it is of.
 """
 
-from __future__ import annotations
-
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.session import LaunchObservation, start
 

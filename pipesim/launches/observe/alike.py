@@ -4,8 +4,6 @@ The library is that of programs which are not Python (``inject/alike.h``). Where
 reported to Python, which takes about ten times as long.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p

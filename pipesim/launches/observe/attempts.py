@@ -1,7 +1,5 @@
 """A launch as the driver is asked for it: read from the arguments of the call, which CUPTI shows."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from pipesim.launches.observe import calls

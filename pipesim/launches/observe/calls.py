@@ -4,8 +4,6 @@ The numbers are those of ``cupti_driver_cbid.h``, which only ever grows; the str
 ``generated_cuda_meta.h`` and ``cuda.h``.
 """
 
-from __future__ import annotations
-
 from ctypes import Structure, c_bool, c_char, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ A compiler that is a Python module is watched from its import on: NVRTC's functi
 in a folder.
 """
 
-from __future__ import annotations
-
 import gc
 import getpass
 import glob

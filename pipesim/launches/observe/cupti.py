@@ -1,7 +1,5 @@
 """Where CUPTI's library may be, and its callback interface as far as observing needs it (``cupti_callbacks.h``)."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -4,8 +4,6 @@ A handle is the integer value of a CUfunction, CUkernel, CUmodule, CUlibrary or 
 answer is None: an older driver may lack a function.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Iterator

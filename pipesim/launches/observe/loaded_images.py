@@ -1,7 +1,5 @@
 """The images that a process loaded, and the PTX of each as far as it is available."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable, Sequence

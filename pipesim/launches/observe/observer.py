@@ -5,8 +5,6 @@ launches are alike if they have the same kernel of the same image, the same shap
 addresses alone, each with the same alignment.
 """
 
-from __future__ import annotations
-
 import _thread
 import threading
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ The tensor maps that the process encoded are known by their 128 bytes. What a po
 where the kernel's control flow depends on it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import c_uint32, c_uint64, string_at

@@ -1,7 +1,5 @@
 """Observing from now on, until it is stopped or the process ends."""
 
-from __future__ import annotations
-
 import atexit
 import os
 from contextlib import suppress

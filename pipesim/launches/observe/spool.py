@@ -1,7 +1,5 @@
 """The records of one process, written line by line to a file of its own in the spool folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The same form is written by pipesim in a Python process and by ``pipesim_record.
 and ``pipesim instrument`` writes it with what the buffer must hold before a launch. All numbers are little-endian.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from enum import IntEnum

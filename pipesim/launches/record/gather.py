@@ -3,8 +3,6 @@
 A launch left a buffer, which is decoded by the instrumented kernel; its trace is compared with the program of its PTX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

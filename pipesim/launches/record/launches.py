@@ -6,8 +6,6 @@ something that the host does later (a flag in host memory, a kernel that is laun
 continue; a deadline ends it.
 """
 
-from __future__ import annotations
-
 import _thread
 import json
 import os

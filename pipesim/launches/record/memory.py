@@ -4,8 +4,6 @@ In host memory the records outlive a context that a trap has ended, and the word
 In device memory a record costs the kernel less: stores to the host share the bus.
 """
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A process in which launches are recorded, from now on until it ends or the recording does."""
 
-from __future__ import annotations
-
 import atexit
 from pathlib import Path
 

@@ -5,8 +5,6 @@ record, ``NAME.answer`` says in its first line whether the kernel was made, and 
 variable, or why not; ``NAME.cubin`` and ``NAME.initial`` are the machine code and what its buffer must hold.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """The side of the command: it puts the records into a kernel for each launch that an observed process asks about."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

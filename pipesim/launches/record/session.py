@@ -1,7 +1,5 @@
 """``pipesim.record``: the kernels of a part of this process, as traces with their PTX and launch files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

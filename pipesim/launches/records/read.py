@@ -6,8 +6,6 @@ when it ends with a newline, so that the records of a process that was killed ca
 note with its file and line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

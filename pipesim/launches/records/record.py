@@ -1,7 +1,5 @@
 """What is recorded of a process that is observed, as plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from pipesim.ptx.launch.values import Shape, TensorMap

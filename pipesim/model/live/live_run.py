@@ -6,8 +6,6 @@ whatever is unusual (a fault, a CTA that has exited, an operation without a rule
 ``step``, ``begin`` or ``land`` on a copy. :class:`ObservedRun` does so always, for runs with observers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 

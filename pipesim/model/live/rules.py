@@ -4,8 +4,6 @@ Each rule decides first whether its operation is usual; if not, nothing has been
 it out. The word of a barrier, conflicts and what a read finds are asked where the pure rules ask.
 """
 
-from __future__ import annotations
-
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Fault, FaultKind

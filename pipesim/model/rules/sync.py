@@ -3,8 +3,6 @@
 What an operation does to one mbarrier word is in ``barrier``.
 """
 
-from __future__ import annotations
-
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """What transfers, reads and writes do to a state: accesses that open and close, items, groups, commits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pipesim.model.finding import Fault, FaultKind

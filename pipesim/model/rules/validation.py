@@ -4,8 +4,6 @@ These are rules of the form: indices, ranges, names, what may stand beside what.
 the machine to say, and whether it fits the hardware for ``protocols/limits.py``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from functools import lru_cache

@@ -13,8 +13,6 @@ most demanding warp has asked for, so that one warp's request is that of all, an
 have given them back. What a group holds follows from where its warps are in their code, so a state needs no more.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence

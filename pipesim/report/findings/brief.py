@@ -1,7 +1,5 @@
 """The verdict of a check and its first finding, in one line and in at most 2 kB."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace

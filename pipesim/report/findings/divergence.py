@@ -1,7 +1,5 @@
 """A divergence in words: where trace and model part, both sides next to each other, and the protocol's line."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 
 from rich.cells import cell_len

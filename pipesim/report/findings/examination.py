@@ -1,7 +1,5 @@
 """What failed, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.cells import cell_len

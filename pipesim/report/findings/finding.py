@@ -1,7 +1,5 @@
 """Findings in words: who waits for what and who could have sent it, faults, and a budget that ran out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence

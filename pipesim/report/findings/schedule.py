@@ -4,8 +4,6 @@ A lane is an agent. Where those are too many for the width it is a role, with th
 where there are too many roles as well, the steps are a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise

@@ -1,7 +1,5 @@
 """``pipesim doctor``: what is there, what is missing with its correction, and what can be done."""
 
-from __future__ import annotations
-
 from pipesim.answers.views.doctor import DoctorReport, MachinePart
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import wrap

@@ -1,7 +1,5 @@
 """What JSON says about an answer beside its data: the sentences that a painted report makes of the same."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from pipesim.answers.views.autopsy import AutopsyReport

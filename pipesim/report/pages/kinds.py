@@ -1,7 +1,5 @@
 """``pipesim explain``: all kinds of findings and warnings in a line each, or one in full with its smallest example."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipesim.answers.views.kinds import AssumptionReport, ExampleForm, KindLine, KindReport

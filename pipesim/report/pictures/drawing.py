@@ -3,8 +3,6 @@
 The colours stand on that background, so a picture is the same on a light page and on a dark one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 

@@ -1,7 +1,5 @@
 """A deadlock as SVG: who waits for which barrier, what it lacks, and which waiting agents could send that."""
 
-from __future__ import annotations
-
 from pipesim.model.finding import BlockedAgent, Deadlock
 from pipesim.report.findings.brief import in_short
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file

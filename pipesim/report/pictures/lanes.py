@@ -3,8 +3,6 @@
 What signals, writes, waits or reads across the border of the CTA has its other end in one lane for all other CTAs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 What is drawn is the picture model's; ``between`` chooses a part of the time, and only arrows of few waits are drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len

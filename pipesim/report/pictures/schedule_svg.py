@@ -3,8 +3,6 @@
 The steps are those of the terminal's report, the others folded. A lane is an agent, or a role where agents are many.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The anatomy of a protocol in words: what a phase is given, who waits, who writes and reads, and the conclusion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

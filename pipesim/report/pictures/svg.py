@@ -1,7 +1,5 @@
 """A protocol's diagram as SVG text: the lanes of the terminal, with the words of each row beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr

@@ -1,7 +1,5 @@
 """A sweep as an SVG picture: the metric over one parameter, a line for each value of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipesim.answers.views.sweep import Configuration, RankedConfiguration, SweepReport

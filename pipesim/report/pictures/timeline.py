@@ -1,7 +1,5 @@
 """The terminal timeline: agents of one run above those of another on one scale, such as simulated above measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The verdict of ``check`` in a sentence: what it is, for what it holds, what it assumes, what is not judged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What was launched, caught and recorded, in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pipesim.answers.views.launches import CaughtLaunch, LaunchesReport, LaunchRecording, RecordReport

@@ -1,7 +1,5 @@
 """The verdict on two traces in words: their behaviour, how each compares with its protocol, and their times."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from pipesim.answers.views.trace import PairReport, PairSide

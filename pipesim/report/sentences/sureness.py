@@ -1,7 +1,5 @@
 """How sure a finding is and whose it is, what has to be late for it, and which findings are waived, in words."""
 
-from __future__ import annotations
-
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.answers.views.conclusion import Basis
 from pipesim.findings.kind import Owner

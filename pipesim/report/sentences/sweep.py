@@ -1,7 +1,5 @@
 """The words of a sweep: its metric, its values, what limits a configuration, how a command line names it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import assert_never
 

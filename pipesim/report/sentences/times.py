@@ -1,7 +1,5 @@
 """How simulated times compare with recorded ones, in words: apart from what is said about the order of events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import assert_never
 

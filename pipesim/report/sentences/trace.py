@@ -1,7 +1,5 @@
 """How a trace agrees with its program, in words: the reason where it does not agree, and what it was compared by."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from pipesim.answers.views.conclusion import Conclusion

@@ -3,8 +3,6 @@
 A place of a source line is a hyperlink of a terminal: the control sequence OSC 8 around ``kernel.cu:49``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -4,8 +4,6 @@ A source line is ``my_gemm.py:52    pipe.consume().release()``. A long command i
 is cut.
 """
 
-from __future__ import annotations
-
 import io
 import linecache
 import os

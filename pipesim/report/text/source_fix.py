@@ -4,8 +4,6 @@ What was proved is a change of the program. An edit that may say more (a stateme
 argument of a call, a condition of several parts) is a proposal: it is shown, and not written.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Every line that pipesim prints for a person goes through :func:`inert`. Files fo
 exporters, and JSON by its own rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ of events that made each other no earlier comes by the same operation again and 
 between takes its time in every schedule.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise

@@ -6,8 +6,6 @@ transfers before it on an engine that its own agent feeds. Nothing is added for 
 agents do to each other on a resource that they share, since those depend on the schedule.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

@@ -15,8 +15,6 @@ makes its end later, never earlier: it is looked for at the earliest time that i
 until then. Times are whole cycles. An agent gives more when all that it gave has been issued.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Whether the model follows a run, also one that hung or was made wrong: each with a twin that it does not follow."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The autopsy: barriers and who waits for what, from the records alone, in the words of the simulated deadlock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

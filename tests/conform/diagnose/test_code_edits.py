@@ -1,7 +1,5 @@
 """Mistakes in a line of a role's code: each has a wrong kernel that is named, and the right one conforms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

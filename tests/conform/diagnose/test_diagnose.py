@@ -1,7 +1,5 @@
 """A kernel does something wrong: the edit that explains its trace is found, and no other is named in its place."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import cache

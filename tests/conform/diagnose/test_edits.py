@@ -1,7 +1,5 @@
 """Single edits: what each changes in a flat program, what it is called, where it makes no sense."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a run can end for each single mistake, as schedules show it; and the schedules themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

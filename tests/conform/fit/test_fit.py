@@ -1,7 +1,5 @@
 """A fit finds the constants that recordings were made with, and says which of them the recordings do not determine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

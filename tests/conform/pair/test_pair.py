@@ -1,7 +1,5 @@
 """Two traces of one protocol: the same configuration, and the same behaviour agent by agent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where time was gained or lost: exact where the change is known, and ledgers that add up whatever it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 CTAs that recorded the same are aligned once; a CTA that recorded anything else is aligned by itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

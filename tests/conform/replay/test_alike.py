@@ -1,7 +1,5 @@
 """CTAs that are compared by NumPy get the answer of a replay: as recorded, tampered with, and at other times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random

@@ -1,7 +1,5 @@
 """Barrier words of a run that finished: each is what the model leaves, or that is the divergence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

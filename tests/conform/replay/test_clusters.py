@@ -1,7 +1,5 @@
 """The CTAs of a cluster are replayed as one, on the time line that their clocks have in common."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

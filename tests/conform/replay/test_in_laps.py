@@ -1,7 +1,5 @@
 """A long run that is compared by its laps gets the answer of a replay, or none: as it is, and with an event wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """Returns that come sooner after their release than any that was measured are refused, and no recorded one is."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Replay is linear: it carries out each operation once, and asks in vain only where something then helps. No timing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ CUTLASS lets the load warp order the first tile only; upstream orders every tile
 back, so that it can arrive twice before the other warp looks.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Named barriers, cp.async arrivals, commits and group waits in a trace: recorded, followed, and compared in order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

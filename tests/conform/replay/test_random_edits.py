@@ -1,7 +1,5 @@
 """Random edits of random traces: what leaves the protocol is refused; times are held to an oracle of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

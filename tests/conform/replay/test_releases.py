@@ -1,7 +1,5 @@
 """Which operations release a wait, and by when it can return at the earliest: small programs with stamps by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every trace that comes with pipesim conforms to its protocol; simulated rings conform without any uncertainty."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

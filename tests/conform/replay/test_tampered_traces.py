@@ -1,7 +1,5 @@
 """Twins of the traces that conform: for each kind of edit the trace is refused, at the event where it went wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tries in a replay: a try may fail for no reason, but it cannot succeed before its phase can be complete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -7,8 +7,6 @@ A direct reading is a floor: the true time is up to one step of the timer later.
 While tensor cores work the SM clock is not constant: such kernels have a wider bound (``Kernel.stray_ns``).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels that hang, and records that were lost: what such a trace still says, and what nobody may conclude from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

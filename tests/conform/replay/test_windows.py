@@ -3,8 +3,6 @@
 And traces that lost records: what was kept is judged, the whole is unknown.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arguments of other people's kernels: every type, every mistake, and buffers that follow from the seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The examples in other styles compile, off, recording and marking, and their tables are those of their protocols."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faults by name: the kernel's list is ours, every one compiles, and those that mean nothing are refused."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """On a Hopper GPU: what a recording must look like whatever the timing, and that faults are seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """On a Hopper GPU: the examples in other styles, right and wrong; each wrong one is named by its mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

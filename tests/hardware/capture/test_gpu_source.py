@@ -1,7 +1,5 @@
 """On a Hopper GPU: the example of docs/own-kernel.md, right and wrong, recorded as somebody else's kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tensor maps as arguments of a user's kernel: how a command line spells them, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a cubin says of its kernel's parameters, without a GPU; and what it is not believed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A flat program as the subject of a capture: its launch, its table, what it refuses; without a GPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels that are not ours, compiled by NVRTC, and by nvcc where there is one; switched off, nothing is recorded."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

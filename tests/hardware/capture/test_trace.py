@@ -1,7 +1,5 @@
 """A capture from request to trace, on a GPU made of arrays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which programs the interpreter refuses, with the reason; the right twin of each runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

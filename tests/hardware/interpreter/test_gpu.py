@@ -1,7 +1,5 @@
 """On a Hopper GPU: right programs end with their data, deadlocks hang where schedules say, the GPU never hangs."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.capture import CaptureRequest, ProgramSubject, capture

@@ -1,7 +1,5 @@
 """What the interpreter is given of a program is the program: every operand at its place, of random programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

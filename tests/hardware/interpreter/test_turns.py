@@ -1,7 +1,5 @@
 """The turns of a schedule, taken one after the other, lead where the schedule leads."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.interpreter.turns import LANDS, Turns, turns_of

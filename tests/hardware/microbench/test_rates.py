@@ -1,7 +1,5 @@
 """The micro-kernels: they compile, execute what they are to measure, and their cycles become values of a profile."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The kernels of products and tries: they compile, have the instructions that are measured, and become values."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hwkernels.microbench.units import COLUMNS, measure

@@ -1,7 +1,5 @@
 """The kernels of words in global memory: they compile, every wait of theirs is bounded, and cycles become values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 The true clocks here are made with exact fractions: the time of an SM's cycle c is known, whatever is then read of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

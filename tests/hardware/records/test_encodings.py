@@ -1,7 +1,5 @@
 """The two encodings of format 2: the bits of a full tag, and the running hash of the sites."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

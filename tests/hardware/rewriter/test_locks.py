@@ -1,7 +1,5 @@
 """A kernel that takes a lock which other CTAs have: how often it found it taken is read from its records."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

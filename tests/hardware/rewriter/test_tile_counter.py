@@ -1,7 +1,5 @@
 """A kernel that takes tiles from a counter, which other CTAs take from as well: its records have the answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

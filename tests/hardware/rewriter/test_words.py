@@ -1,7 +1,5 @@
 """Kernels whose CTAs talk by words of global memory: a grid is recorded, and replayed with its spins and writes."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Recordings of format 2 as a launch leaves them: decoded to the events of tagged ones, and refused where damaged."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.records.encodings import Encoding, full_tag

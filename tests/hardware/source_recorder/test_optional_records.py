@@ -1,7 +1,5 @@
 """Records of named barriers, cp.async arrivals, commits and groups: from a kernel's words to events that conform."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The bits of a record and the structures around it are the same for the host and in ``recorder.cuh``."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.device.compile import compile_cubin

@@ -1,7 +1,5 @@
 """Tables made from protocols: those of the repository are what their protocols say, and every expression is checked."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.source_recorder.record_format import MAX_SITES

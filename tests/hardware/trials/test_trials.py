@@ -1,7 +1,5 @@
 """Rules on trial: the kernels compile for each GPU that has them, and what a GPU answers becomes a file."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

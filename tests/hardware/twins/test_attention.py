@@ -1,7 +1,5 @@
 """Hopper's attention kernels without a GPU: reference, how tight its check is, and what the machine code must be."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

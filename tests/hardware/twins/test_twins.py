@@ -1,7 +1,5 @@
 """Every kernel of the registry: its table is the protocol's, it compiles, and its data and checks are what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """The kernel without what ``check --redundant`` offers: proved from its own PTX, with a wait less for each tile."""
 
-from __future__ import annotations
-
 import pytest
 
 from hwkernels.device.compile import compile_ptx

@@ -1,7 +1,5 @@
 """What a program, a library, an object or a compiler's cache has PTX of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Names that are safe, files that are not overwritten, and a verdict on each of them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

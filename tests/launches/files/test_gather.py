@@ -1,7 +1,5 @@
 """Records become a report and the texts of files: each distinct launch once, and a reason for the rest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A record and its PTX become a launch file: the bytes of every parameter, by the types that the PTX declares."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -1,7 +1,5 @@
 """The launch files that are made of what a process passes to our own kernels are those that hwkernels writes itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

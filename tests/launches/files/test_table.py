@@ -1,7 +1,5 @@
 """The table of launches that were caught, as a person reads it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Kernels are checked as they are compiled. Triton is not installed here: stand-ins have what the hooks use of it."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """The kind and the size of code of which only the address is known."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

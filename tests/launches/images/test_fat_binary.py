@@ -1,7 +1,5 @@
 """Entries of fat binaries, those of nvcc and damaged ones, and which one describes what runs."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Launches like one before: what the library in C counts is what Python would count, and no new kind is lost."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

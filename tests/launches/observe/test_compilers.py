@@ -1,7 +1,5 @@
 """Compilers that are watched: the PTX of what NVRTC made, by the hash of the machine code. No GPU is needed."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

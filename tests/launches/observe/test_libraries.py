@@ -1,7 +1,5 @@
 """The order in which CUPTI is looked for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipesim.launches.observe.cupti import SONAMES, cupti_libraries

@@ -1,7 +1,5 @@
 """A process is observed with the standard library and a few small modules of pipesim; the rest is not imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

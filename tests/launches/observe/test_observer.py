@@ -1,7 +1,5 @@
 """What the observer records of the driver's calls, with a driver that is not there."""
 
-from __future__ import annotations
-
 import json
 import sys
 from ctypes import c_uint32, c_uint64

@@ -1,7 +1,5 @@
 """What the observed process writes, and to which file."""
 
-from __future__ import annotations
-
 import os
 
 from pipesim.launches.observe.spool import Spool

@@ -1,7 +1,5 @@
 """Kernels recorded by a program in C with the header: its files are those of pipesim, over a driver without a GPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

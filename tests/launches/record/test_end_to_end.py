@@ -3,8 +3,6 @@
 The driver gives an instrumented kernel the records that the tests' machine for PTX has made of the same text.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """From the records of a process to traces that conform, with their PTX and launch files, and a report."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Launches that are recorded: which they are, what takes the kernel's place, how long they are waited for."""
 
-from __future__ import annotations
-
 import _thread
 import json
 import os

@@ -1,7 +1,5 @@
 """The file of one recorded launch: read back equal, and refused where it is not whole or not ours."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.errors import LaunchFileError, ParameterError

@@ -1,7 +1,5 @@
 """However a program begins others and ends: its output and exit code are its own, and files are whole or not there."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

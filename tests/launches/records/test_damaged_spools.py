@@ -1,7 +1,5 @@
 """A spool folder in which anything may be changed: what is left is gathered, nothing raises or leaves the folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

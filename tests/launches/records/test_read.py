@@ -1,7 +1,5 @@
 """What an observed process writes is read as data; what is damaged is a note with its file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

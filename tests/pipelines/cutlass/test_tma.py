@@ -1,7 +1,5 @@
 """CUTLASS's pipelines of SM90: what each call records, the counts of init, and what goes wrong where they differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CUTLASS's pipelines of SM100: commits in place of arrivals, their masks in a cluster, and a pair of CTAs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The CLC pipeline: its barriers, what each call records, and why the order of its calls is what it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

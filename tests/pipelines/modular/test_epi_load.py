@@ -1,7 +1,5 @@
 """The epilogue's source tiles, and the order of their loads: two arrivals that one wait misses both."""
 
-from __future__ import annotations
-
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp

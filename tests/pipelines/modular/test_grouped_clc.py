@@ -1,7 +1,5 @@
 """The software CLC of the grouped block-scaled kernel on 2 SMs, and the drain that its source implies."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.errors import ProtocolError

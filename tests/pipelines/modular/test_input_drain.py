@@ -1,7 +1,5 @@
 """``drain``: it returns exactly when everything that was produced is consumed, and leaves a dead handle behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Ways to use an input pipeline that upstream's pages or habits suggest, right and wrong, on the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

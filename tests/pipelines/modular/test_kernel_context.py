@@ -1,7 +1,5 @@
 """The masks of a cluster against who needs what, worked out from the tiles themselves, for every shape up to 4 by 4."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The two priming conventions of upstream, and what becomes of mixing them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.lang.protocol import Protocol

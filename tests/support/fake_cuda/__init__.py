@@ -16,8 +16,6 @@ from its name: ``copy__8_4`` has one of 8 bytes and one of 4, ``tiles__128_8`` a
 too old for the library that has this text in its path.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

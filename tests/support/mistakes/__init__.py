@@ -1,7 +1,5 @@
 """Wrong programs as named edits of right ones: of a ring and small protocols, of memory order, of larger kernels."""
 
-from __future__ import annotations
-
 from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.mistakes.ring_mistakes import RING_MISTAKES
 from tests.support.paths import ROOT

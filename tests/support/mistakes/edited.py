@@ -1,6 +1,5 @@
 """Mistakes as named edits: a right protocol, the text of it that is replaced, and what is found then."""
 
-from __future__ import annotations
 import __future__
 
 import inspect

@@ -4,8 +4,6 @@ Where two sentences are offered, or none, that is what was judged to be as good,
 ready-made protocols are in ``tests/protocols/test_corrected_twins.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.lang.protocol import Protocol

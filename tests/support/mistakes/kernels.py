@@ -1,7 +1,5 @@
 """Kernels typical of ``cp.async`` and of named barriers, right as they are: what mistakes of one CTA are made in."""
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence

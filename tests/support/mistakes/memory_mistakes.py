@@ -4,8 +4,6 @@ A schedule cannot show them: each access sees what it should. Orders, scopes and
 ISA, memory consistency model and async proxy).
 """
 
-from __future__ import annotations
-
 from pipesim.model.coverage import Assumption, Strictness
 from tests.support.mistakes import small
 from tests.support.mistakes.edited import Mistake

@@ -4,8 +4,6 @@ All of this was written down before the corrections of any of them were looked a
 code that finds them. ``tests/prove/repair/test_planted_mistakes.py`` asks what is offered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A ring of tiles with its right roles, to take whole or in pieces, and the right ring itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

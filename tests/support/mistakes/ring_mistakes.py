@@ -1,7 +1,5 @@
 """Mistakes in a ring and in small protocols: what every schedule of them shows, at any size, and what is offered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.lang.protocol import Protocol

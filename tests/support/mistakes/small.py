@@ -1,7 +1,5 @@
 """Small right protocols that mistakes are made in: clusters, named barriers, products, stores, inits by a role."""
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.warp import Warp

@@ -10,8 +10,6 @@ arrives that may be counted in another lap's phase. ``engines``: warps that use 
 ``copies``: loads and stores in an order that depends on times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pipesim.model.program import Program

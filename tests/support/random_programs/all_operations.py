@@ -4,8 +4,6 @@ The programs of ``rings`` look like protocols. These look like nothing; they are
 every branch of every rule of the machine, with which a second implementation of those rules is compared.
 """
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.barrier import MAX_COUNT

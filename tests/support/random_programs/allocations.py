@@ -1,7 +1,5 @@
 """Random kernels that allocate, use and release columns of tensor memory in one or two CTAs: some right, some not."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 

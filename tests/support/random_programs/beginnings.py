@@ -1,7 +1,5 @@
 """Random programs of which only the beginning of some agents was read, as of a kernel not followed to its end."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

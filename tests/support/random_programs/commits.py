@@ -5,8 +5,6 @@ earlier one: it ends the life of its mbarrier, arrives in the phase after it, wa
 commits of one thread keep their order is drawn, too.
 """
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.coverage import Assumption

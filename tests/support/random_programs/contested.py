@@ -4,8 +4,6 @@ More arrivals come to a barrier than it takes, tries steer their agent over a fe
 the phase that lets a reader go is completed by some of the arrivals, and these need not be the same in every schedule.
 """
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics

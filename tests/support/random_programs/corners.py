@@ -6,8 +6,6 @@ into spots, on barriers and a tile of its own: right ones, and such as go wrong 
 barrier has one phase, unless it says otherwise. ``features`` of a program are the names of its corners.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

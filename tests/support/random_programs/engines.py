@@ -1,7 +1,5 @@
 """Random programs whose warps use the same engines in the same cycles: copies, multiplications, groups, registers."""
 
-from __future__ import annotations
-
 import random
 
 from pipesim.lang.protocol import Protocol

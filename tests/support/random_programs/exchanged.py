@@ -4,8 +4,6 @@ Consumers arrive at the *empty* of every CTA, or before the first lap, in a phas
 its own tile, or every one. What each waits for and where it arrives is drawn, and so are mistakes.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Random clusters whose agents synchronise unequally often, so that some end while others wait."""
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.ops import Engine, Op, Operation, Space

@@ -1,7 +1,5 @@
 """Random exchanges of words between the lanes of a warp, and which PTX orders: lane by lane, with vector clocks."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 What is right is said lane by lane: a fence is one of its own thread (PTX ISA, "Release and acquire patterns").
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

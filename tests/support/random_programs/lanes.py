@@ -1,7 +1,5 @@
 """Random rings whose consumer lets some of its lanes execute alone: described as together, or with lanes apart."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

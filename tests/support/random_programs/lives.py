@@ -5,8 +5,6 @@ begin before the last one is over; arrivals that drop out; a try whose answer ou
 is no hand-over at all: several agents write the same item to the same cells.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

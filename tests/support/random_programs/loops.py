@@ -1,7 +1,5 @@
 """Random small loops, and random ends for them: what may follow a lap, whatever the lap did."""
 
-from __future__ import annotations
-
 import random
 
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space

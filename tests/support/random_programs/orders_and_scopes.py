@@ -1,7 +1,5 @@
 """Random small programs whose orders, scopes and fences are drawn, too: right, weak and racy ones alike."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

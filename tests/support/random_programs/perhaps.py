@@ -3,8 +3,6 @@
 A producer copies or writes a tile for a consumer, and bystanders access parts of it; some of them wait for something.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

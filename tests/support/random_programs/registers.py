@@ -4,8 +4,6 @@
 ``random_meetings``: each asks several times, and they meet or signal each other in between.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

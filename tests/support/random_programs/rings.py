@@ -4,8 +4,6 @@ A right one is a ring of hand-overs, in one CTA, to consumers in another, or by 
 fills a slot, how agents wait and how consumers read it are drawn at random: ``_FILLS``, ``_WAITS``, ``_READS``.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Random rings of two trip counts, some of which go wrong far out, or only where both counts are more than one."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The same ring with reads that name their items is the yardstick: a stale wait reads a wrong one.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

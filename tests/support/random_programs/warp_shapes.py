@@ -3,8 +3,6 @@
 Nothing else can be wrong with them: they have no memory and no barrier, and each warp asks for registers once.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """CUDA libraries that need no GPU, in C++: what of them a program of the corpus gets, and how they are built."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The kinds of input, a module for each: ``make`` gives the case of some random choices. A new kind is a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tools.fuzz.cases import Make

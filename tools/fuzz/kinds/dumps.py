@@ -1,7 +1,5 @@
 """Core dumps of a GPU (docs/hangs.md), with damaged headers, tables, registers and code, packed or as they are."""
 
-from __future__ import annotations
-
 import lzma
 from functools import cache
 from random import Random

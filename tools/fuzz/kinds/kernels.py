@@ -3,8 +3,6 @@
 A verdict is about the flat program that the reader makes of the file: the naive search follows every schedule of that.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -3,8 +3,6 @@
 A verdict is confirmed as that of a kernel.
 """
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any

@@ -4,8 +4,6 @@ An accepted one is valid by the published schema, and a simulation of a right ri
 something happens, never what.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from random import Random

@@ -4,8 +4,6 @@ A result is confirmed by the naive search: what is proved has no schedule that f
 ends in what it says.
 """
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any

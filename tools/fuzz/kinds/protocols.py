@@ -4,8 +4,6 @@ A file is code that is run, so what it does to its own process is its author's b
 an error at a line of the file, or a result that the naive search confirms.
 """
 
-from __future__ import annotations
-
 import re
 from random import Random
 

@@ -3,8 +3,6 @@
 What is accepted is replayed by the naive engine, move by move: the same findings, and none that is not possible.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from pipesim.model.machine import initial_state

@@ -5,8 +5,6 @@ A trace that agrees must have the order that the protocol has: what each agent r
 recorded before the mutation.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

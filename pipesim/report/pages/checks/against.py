@@ -1,7 +1,5 @@
 """``pipesim check NEW --against OLD``: new findings in full, the others in a line each, and what is done otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import assert_never
 

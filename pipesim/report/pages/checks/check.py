@@ -1,7 +1,5 @@
 """``pipesim check``: the verdict for every schedule, what it rests on, and a schedule for what is wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``pipesim check PATH``: the kernels of a folder, a program or a library, and a list of what is missing."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Sequence

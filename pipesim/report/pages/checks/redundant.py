@@ -1,7 +1,5 @@
 """``pipesim check --redundant``: what a proved protocol does not need, what is executed most often first."""
 
-from __future__ import annotations
-
 from pipesim.answers.views.check import Brief
 from pipesim.answers.views.redundant import RedundantReport, Removable, Sizes
 from pipesim.findings.assumptions import ASSUMPTIONS

@@ -4,8 +4,6 @@ A result for each counterexample, at the author's line; its other lines, the cor
 locations, and the schedule is a code flow with one thread for each agent.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

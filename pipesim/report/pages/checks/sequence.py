@@ -1,7 +1,5 @@
 """``pipesim check --sequence``: what launches one after the other do to the same memory."""
 
-from __future__ import annotations
-
 from pipesim.answers.views.conclusion import Basis, Conclusion
 from pipesim.answers.views.sequence import SequenceReport, SharedBytes
 from pipesim.report.text.console import mark

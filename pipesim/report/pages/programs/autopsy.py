@@ -1,7 +1,5 @@
 """``pipesim autopsy``: the launches of a core dump, their CTAs by the state they hang in, and who waits for whom."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 

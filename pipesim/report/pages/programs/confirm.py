@@ -1,7 +1,5 @@
 """``pipesim confirm``: what a chip shows of each finding, with the delays, and without them."""
 
-from __future__ import annotations
-
 from pipesim.confirm.delays import Delay
 from pipesim.confirm.report import (
     ChipVerdict,

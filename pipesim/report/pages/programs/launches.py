@@ -1,7 +1,5 @@
 """``pipesim launches`` and ``record``: kernels with their launch files or traces, and the others with the reason."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pipesim stress``: what launches showed in which warps are late, with the delays to repeat it."""
 
-from __future__ import annotations
-
 from pipesim.confirm.choose import Sign
 from pipesim.confirm.report import StressReport, StressSeen, Tries
 from pipesim.report.pages.programs.confirm import delay_words, what_happened

@@ -1,7 +1,5 @@
 """``pipesim advise``: what limits a protocol, and a table of changes with what each gains and costs."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from pipesim.answers.views.conclusion import Conclusion

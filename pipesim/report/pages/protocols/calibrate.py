@@ -1,7 +1,5 @@
 """``pipesim calibrate``: the values of a profile with their intervals, how far off it is, and what to capture next."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """``pipesim diff A B``: what changed, whether the behaviour did, and where time was gained or lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipesim.answers.views.trace import PairReport, PairSide

@@ -3,8 +3,6 @@
 The table of where the time goes is also that of a comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 

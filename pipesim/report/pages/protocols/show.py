@@ -1,7 +1,5 @@
 """``pipesim show``: a protocol as a diagram of lanes, then its parts in words. ``pipesim list``: a line for each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len

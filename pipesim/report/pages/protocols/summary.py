@@ -1,7 +1,5 @@
 """``pipesim verify`` on several protocols: a table, what is not right with the command that shows it, the verdict."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 

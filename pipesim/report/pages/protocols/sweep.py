@@ -1,7 +1,5 @@
 """``pipesim sweep``: the best configurations, a plot over each parameter, what is not usable and why, the choice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.cells import cell_len

@@ -3,8 +3,6 @@
 The block of a device: what was recorded, whether it can be trusted, whether it conforms, and the numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """The driver without a GPU, and the library that observes, built once for each process of the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The driver's calls that the observer in Python makes, with the driver that has no GPU."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

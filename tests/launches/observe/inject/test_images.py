@@ -1,7 +1,5 @@
 """The PTX that the library finds in what the program loads: the same as pipesim/launches finds."""
 
-from __future__ import annotations
-
 import random
 import struct
 

@@ -1,7 +1,5 @@
 """What the library records of launches of all kinds, and that the program does what it does without it."""
 
-from __future__ import annotations
-
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.record import SeenPointer
 from tests.launches.observe.inject.conftest import PTX

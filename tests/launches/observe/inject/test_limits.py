@@ -1,7 +1,5 @@
 """Limits of what is recorded; and what the library does where it cannot observe."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

@@ -1,7 +1,5 @@
 """The observer in C and the one in Python record the same of one program, which runs in a process of Python here."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

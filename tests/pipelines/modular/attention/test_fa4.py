@@ -1,7 +1,5 @@
 """``FA4Config`` and ``FA4MiscMBars``: upstream's table of barriers, the pipelines over them, and their hand-overs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

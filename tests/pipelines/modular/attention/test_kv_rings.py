@@ -1,7 +1,5 @@
 """K in slices and V whole on the machine: right, and with one mistake each."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.lang.intrinsics import elect
