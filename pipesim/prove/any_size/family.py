@@ -25,6 +25,7 @@ from itertools import islice
 
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import (
+    NUMBERINGS,
     Laps,
     Outline,
     each_holds,
@@ -122,6 +123,7 @@ class Family:
         self._right: dict[int, bool] = {}
         self._alike: dict[int, list[int]] = defaultdict(list)  # further numbers of values that are worth the same
         self._laps: dict[int, Laps] = {}  # of the programs that others are compared with, by their values
+        self._numbering = NUMBERINGS[0]  # that of items by which they are compared
         self._spent = 0
 
     def verdict(self) -> EveryValue | SomeValues:
@@ -159,8 +161,8 @@ class Family:
         shorter, short = self._outline(every.first + rest), self._outline(every.first + rest + every.lap)
         assert shorter is not None
         assert short is not None
-        laps = self._laps[every.first + rest]
-        return follows(shorter=shorter, short=short, long=Outline(program), laps=laps, more=more - 1)
+        three = shorter, short, Outline(program)
+        return follows(three, self._laps[every.first + rest], more - 1, self._numbering)
 
     def laps_at(self, value: int) -> Laps:
         """The laps of the program at a value that others are compared with."""
@@ -317,7 +319,7 @@ class Family:
             return False  # where only one gives concern, no run showed that the memory order of a lap repeats
         if not all(has_laps_more(none, long, laps, more) for more, long in enumerate(longer, 1)):
             return False
-        return times < 2 or items_are_even((none, longer[0], longer[1]), laps)
+        return times < 2 or items_are_even([*map(self._numbering, (none, *longer))], laps)
 
     def _has_the_laps_of(self, first: int, value: int, values: int) -> bool:
         """True if the items up to the end of the lap, and one lap on up to the end of the next, are those at ``first``.
@@ -337,17 +339,27 @@ class Family:
                 return False
         return True
 
+    def _all_go_on(self, first: int, values: int) -> int:
+        """The last value looked at to see that each goes on as its laps do; 0 if one does not."""
+        last, named = 0, self._numbering is NUMBERINGS[0]
+        for value in self._laps:
+            times = 1 if named and value > first and self._has_the_laps_of(first, value, values) else 2
+            if not self._goes_on(value, values, times):
+                return 0
+            last = max(last, value + times * values)
+        return last
+
     def _every(self, first: int, values: int) -> EveryValue | Stop:
         """Whether what holds for a lap's worth of values holds for every one."""
         largest = self._outline(first + 2 * values)
         if largest is None or sum(largest.lengths) > self._most:
             return Stop.TOO_LARGE
-        last = 0
-        for value in self._laps:
-            times = 1 if value > first and self._has_the_laps_of(first, value, values) else 2
-            if not self._goes_on(value, values, times):
-                return Stop.NO_LOOP
-            last = max(last, value + times * values)
+        for self._numbering in NUMBERINGS:
+            last = self._all_go_on(first, values)
+            if last:
+                break
+        else:
+            return Stop.NO_LOOP
         if not self._all_hold(last):
             return Stop.NOT_RIGHT
         least = next(value + 1 for value in range(last, -2, -1) if value < 0 or self._outline(value) is None)

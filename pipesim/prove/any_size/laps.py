@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from operator import ge, ne
+from operator import attrgetter, ge, ne
 from typing import NamedTuple
 
 from pipesim.model.ops import AT, Op, Operation, operand
@@ -24,6 +24,7 @@ _EVEN = AT["item"]
 _IDLE = AT["cycles"] | AT["trips"]  #: operands that no engine of the proof looks at
 
 
+Items = list[list[int]]  #: of each agent
 Laps = tuple[Lap, ...]  #: one after the other: of a loop that is gone through several times, one in each
 MOST_PLACES = 8
 
@@ -36,7 +37,7 @@ class Outline:
         known: dict[Operation, tuple[Operation, int]] = {}
         bare: dict[Operation, Operation] = {}  # one object for each, so that comparing two lists of them is soon done
         self.code: list[list[Operation]] = []
-        self.items: list[list[int]] = []
+        self.items: Items = []
 
         def split(op: Operation) -> tuple[Operation, int]:
             without, item = _split(op)
@@ -49,10 +50,9 @@ class Outline:
             self.items.append([item for _, item in pairs])
 
     @cached_property
-    def items_in_order(self) -> list[list[int]]:
+    def items_in_order(self) -> Items:
         """Items with numbers by where each is first in the agents' code; a reader's depend on when warps came there."""
-        numbers: dict[int, int] = {}
-        return [[item if item < 0 else numbers.setdefault(item, len(numbers)) for item in each] for each in self.items]
+        return _in_order(self.items)
 
     @cached_property
     def order_may_fail(self) -> bool:
@@ -92,7 +92,7 @@ def is_same(one: Program, other: Program) -> bool:
 def _split(op: Operation) -> tuple[Operation, int]:
     at = _EVEN.get(op[0])
     if at is not None:
-        return (*op[:at], *op[at + 1 :]), op[at]
+        return ((*op[:at], *op[at + 1 :]), op[at]) if op[at] >= 0 else (op, -1)
     at = _IDLE.get(op[0])
     return (op, -1) if at is None else ((*op[:at], *op[at + 1 :]), -1)
 
@@ -158,23 +158,22 @@ def _pieces(items: list[int], laps: Laps, agent: int, more: int) -> _Pieces:
     return _Pieces([*outside, items[at:]], rounds)
 
 
-def items_are_even(three: tuple[Outline, Outline, Outline], laps: Laps) -> bool:
+Numbering = Callable[[Outline], Items]
+NUMBERINGS: tuple[Numbering, Numbering] = attrgetter("items"), attrgetter("items_in_order")
+
+
+def _in_order(items: Items) -> Items:
+    numbers: dict[int, int] = {}
+    return [[item if item < 0 else numbers.setdefault(item, len(numbers)) for item in each] for each in items]
+
+
+def items_are_even(three: Sequence[Items], laps: Laps) -> bool:
     """True if the items of programs of no, one and two laps more are given by one affine rule.
 
     Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in as well. Then
-    two items that agree in all three programs agree in every longer one. Numbers alone decide nothing.
+    two items that agree in all three programs agree in every longer one. Numbers alone decide nothing: any numbering
+    may have such a rule, and what a longer program has is compared with what this rule gives.
     """
-    return any(_are_even(items, laps) for items in _numberings(three))
-
-
-Items = list[list[int]]  #: of each agent
-
-
-def _numberings(outlines: Sequence[Outline]) -> tuple[list[Items], list[Items]]:
-    return [each.items for each in outlines], [each.items_in_order for each in outlines]
-
-
-def _are_even(three: Sequence[Items], laps: Laps) -> bool:
     for agent in range(len(three[0])):
         none, one, two = (_pieces(items[agent], laps, agent, n) for n, items in enumerate(three))
         for pieces in zip(none.outside, one.outside, two.outside, strict=True):
@@ -187,30 +186,29 @@ def _are_even(three: Sequence[Items], laps: Laps) -> bool:
     return True
 
 
-def follows(short: Outline, shorter: Outline, long: Outline, laps: Laps, more: int) -> bool:
-    """True if ``long`` is what the rule of :func:`items_are_even` gives: ``short`` with ``more`` laps, items and all.
+def follows(three: tuple[Outline, Outline, Outline], laps: Laps, more: int, numbering: Numbering) -> bool:
+    """True if the third program is what the rule of :func:`items_are_even` gives ``more`` laps after the second.
 
-    ``shorter`` has one lap less than ``short``; the laps are those of ``shorter``.
+    The second has a lap more than the first, whose laps these are; the rule is one of this numbering.
     """
-    three = shorter, short, long
-    return has_laps_more(shorter, long, laps, more + 1) and any(
-        _goes_on(each, laps, more) for each in _numberings(three)
-    )
+    shorter, short, long = three
+    if not has_laps_more(shorter, long, laps, more + 1):
+        return False
+    none, one = numbering(shorter), numbering(short)
+    ruled = [_ruled(none[agent], one[agent], laps, agent, more + 1) for agent in range(len(none))]
+    return _in_order(ruled) == long.items_in_order
 
 
-def _goes_on(three: Sequence[Items], laps: Laps, more: int) -> bool:
-    for agent in range(len(three[0])):
-        before, now, then = (
-            _pieces(items[agent], laps, agent, n) for items, n in zip(three, (0, 1, more + 1), strict=True)
-        )
-        for pieces in zip(before.outside, now.outside, then.outside, strict=True):
-            if any(c - b != more * (b - a) for a, b, c in zip(*pieces, strict=True)):
-                return False
-        for known, rounds in zip(now.rounds, then.rounds, strict=True):
-            pace = [b - a for a, b in zip(*known, strict=True)] if known else []
-            if any([b - a for a, b in zip(*pair, strict=True)] != pace for pair in pairwise(rounds)):
-                return False
-    return True
+def _ruled(none: list[int], one: list[int], laps: Laps, agent: int, more: int) -> list[int]:
+    """The items of an agent this many laps after a program by the rule that it and the next one follow."""
+    before, now, found = _pieces(none, laps, agent, 0), _pieces(one, laps, agent, 1), list[int]()
+    for outside, rounds in zip(zip(before.outside, now.outside, strict=True), [*now.rounds, []], strict=True):
+        found += [a + more * (b - a) for a, b in zip(*outside, strict=True)]
+        if rounds:
+            paces = [b - a for a, b in zip(*rounds, strict=True)]
+            lap = found[-len(paces) :]
+            found += [item + n * pace for n in range(1, more + 1) for item, pace in zip(lap, paces, strict=True)]
+    return found
 
 
 def places(short: Outline, long: Outline, parameter: str) -> int:

@@ -15,7 +15,7 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import AT, Engine, Fence, Op
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop, repeated_laps
-from pipesim.prove.any_size.laps import Outline, each_holds, holds, items_are_even, place_laps
+from pipesim.prove.any_size.laps import NUMBERINGS, Outline, each_holds, holds, items_are_even, place_laps
 from pipesim.targets import Target, find, target_of
 from tests.support.lanes import long_after, slow_after
 from tests.support.mistakes import BROKEN
@@ -63,8 +63,49 @@ def test_only_which_items_are_equal_matters_for_the_laps() -> None:
     one, two, three = (
         renumbered(each, [(7 * item + 3 * n) % 64 for item in range(64)]) for n, each in enumerate(programs)
     )
-    assert items_are_even((one, two, three), laps)
-    assert not items_are_even((short, long, renumbered(longest.program, [*range(31), 30, *range(32, 64)])), laps)
+    wrong = renumbered(longest.program, [*range(31), 30, *range(32, 64)])
+    for last, found in ((three, [False, True]), (wrong, [False, False])):
+        assert [items_are_even([*map(each, (one, two, last))], laps) for each in NUMBERINGS] == found
+
+
+def test_a_longer_program_follows_the_rule_of_the_numbers_that_the_shorter_ones_follow() -> None:
+    """Not one of numbers in their order in two of them, here 10 and 12 tiles, which that of 14 does not follow: by it
+    the consumer of 26 expects other tiles than are loaded."""
+
+    def built(
+        tiles: int, load: Callable[[int], int], read: Callable[[int], int], write: Callable[[int], int]
+    ) -> Program:
+        r = ring("ring", 1, tiles)
+        beside = r.p.smem("beside", slots=1, nbytes=64)
+
+        @r.role("consumer")
+        def consumer(w: Warp) -> None:
+            for i in range(tiles):
+                r.of_full(i).wait(r.phase(i))
+                w.read(r.tile[0], read(i) if i > 4 else i)
+                if i > 4:
+                    w.write(beside[0], write(i))
+                r.release(i)
+
+        @r.role("producer")
+        def producer(w: Warp) -> None:
+            for i in range(tiles):
+                r.acquire(i)
+                r.of_full(i).expect_bytes(64)
+                w.tma_load(r.tile[0], r.of_full(i), load(i) if i > 4 else i)
+
+        return r.p.flatten({})
+
+    looked = Family("tiles", lambda n: built(n, int, int, lambda i: 2 * i - 4))
+    every = looked.verdict()
+    assert every == EveryValue("tiles", 0, 10, 2, 14)
+    assert looked.covers(every, 26, built(26, int, int, lambda i: 2 * i - 4))
+    assert looked.covers(every, 26, built(26, lambda i: 90 - i, lambda i: 90 - i, lambda i: 94 - 2 * i))
+    loads = [(3 * i - 5) // 2 if i % 2 else max(i - 1, 6) for i in range(26)]
+    reads = [loads[i] if i % 2 or i == 24 else i // 2 + 3 for i in range(26)]
+    wrong = built(26, loads.__getitem__, reads.__getitem__, lambda i: (3 * i - 3) // 2)
+    assert not holds(wrong)
+    assert not looked.covers(every, 26, wrong)
 
 
 @pytest.mark.slow
