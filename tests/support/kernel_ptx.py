@@ -12,12 +12,14 @@ from tests.support.random_kernels import (
     Arrive,
     Copy,
     Fetch,
+    Flag,
     Group,
     Last,
     Loop,
     Named,
     Only,
     RandomKernel,
+    Signal,
     State,
     Step,
     Touch,
@@ -25,29 +27,33 @@ from tests.support.random_kernels import (
 )
 
 NAME = "random_kernel"
+UNLIKE = "// not alike in all lanes"  #: what they store to one place
 _STATE = "%d899"  #: the register of the state for which a warp waits
 _HEAD = f"""\
 .version 8.3
 .target sm_90a
 .address_size 64
 .extern .shared .align 128 .b8 dynamic[];
-.visible .entry {NAME}(.param .u64 source, .param .u32 one)
+.visible .entry {NAME}(.param .u64 source, .param .u32 one, .param .u32 unknown)
 {{
 .reg .pred %p<400>; .reg .b16 %h<4>; .reg .b32 %r<900>; .reg .b64 %d<900>;
 .shared .align 8 .b8 bars[1024];
 .shared .align 128 .b8 tiles[4096];
 .shared .align 4 .b32 counted;
+.shared .align 4 .b32 flag;
+.shared .align 4 .b32 same;
 """
 
 
 def ptx_of(kernel: RandomKernel, seed: int) -> str:
-    """The kernel's PTX. It takes a pointer to global memory, and a word that is 1."""
+    """The kernel's PTX. It takes a pointer to global memory, a word that is 1, and one that is not given."""
     return _Writer(kernel, random.Random(seed)).text()
 
 
 class _Writer:
     def __init__(self, kernel: RandomKernel, rng: random.Random) -> None:
         self._kernel, self._rng = kernel, rng
+        self._also = random.Random(str(kernel))
         self._lines: list[str] = []
         self._count = {"p": 0, "r": 0, "d": 0, "label": 0}
         self._loop: tuple[str, str, str] | None = None  #: registers of the iteration, the stage and the parity
@@ -72,7 +78,11 @@ class _Writer:
             same = self._new("r")
             self._say(f"shfl.sync.idx.b32 {same}, {self._warp}, 0, 31, -1;")
             self._warp = same
+        if self._also.random() < 0.1:
+            self._same()
         self._init()
+        if self._also.random() < 0.1:
+            self._say("setmaxnreg.dec.sync.aligned.u32 64;")
         self._dispatch(len(kernel.warps))
         return _HEAD + "".join(f"{line}\n" for line in self._lines) + "ret;\n}\n"
 
@@ -86,6 +96,16 @@ class _Writer:
     def _label(self) -> str:
         self._count["label"] += 1
         return f"$L_{self._count['label']}"
+
+    def _same(self) -> None:
+        """Lanes of the first warp store what is made of a word that is not given, and the lane or not, to one place."""
+        over, value, other = self._label(), self._new("r"), self._new("p")
+        self._say(
+            f"setp.ne.s32 {other}, {self._warp}, 0;", f"@{other} bra {over};", f"ld.param.u32 {value}, [unknown];"
+        )
+        if self._also.random() < 0.5:
+            self._say(f"add.s32 {value}, {value}, {self._lane};", UNLIKE)
+        self._say(f"st.shared.u32 [same], {value};", f"{over}:")
 
     def _init(self) -> None:
         rng, first, done = self._rng, self._new("p"), self._label()
@@ -101,6 +121,8 @@ class _Writer:
                 self._say(f"mov.u32 {at}, bars;", f"mbarrier.init.shared::cta.b64 [{at}+{offset}], {number};")
         if any(isinstance(step, Last) for steps in self._kernel.warps for step in steps):
             self._say("st.shared.u32 [counted], 0;")
+        if any(isinstance(step, Flag) for steps in self._kernel.warps for step in steps):
+            self._say("st.shared.u32 [flag], 0;")
         if rng.random() < 0.7:
             self._say("fence.mbarrier_init.release.cluster;")
         self._say(f"{done}:", "bar.sync 0;" if rng.random() < 0.7 else "barrier.sync.aligned 0;")
@@ -153,14 +175,24 @@ class _Writer:
                     self._copy(step)
                 case Touch():
                     self._touch(step)
-                case Fetch():
+                case Fetch() | Group() | Signal():
                     self._fetch(step)
-                case Group(left=-1):
-                    self._say("cp.async.commit_group;")
-                case Group(left=left):
-                    self._say(f"cp.async.wait_group {left};")
+                case Flag():
+                    self._flag(step)
                 case Named():
                     self._named(step)
+
+    def _flag(self, step: Flag) -> None:
+        at, found, less, again = self._new("r"), self._new("r"), self._new("p"), self._label()
+        fence, order = self._also.choice((((), "%s.cta"), (("fence.acq_rel.cta;",), "relaxed.cta")))
+        self._say(f"mov.u32 {at}, flag;")
+        if step.waits:
+            test = "ne.s32" if step.equal else "lt.s32"
+            self._say(f"{again}:", f"ld.{order.replace('%s', 'acquire')}.shared.u32 {found}, [{at}];",
+                      f"setp.{test} {less}, {found}, {step.value};", f"@{less} bra {again};", *fence)  # fmt: skip
+        else:
+            self._say("bar.warp.sync -1;", *fence)
+            self._by(1, [f"st.{order.replace('%s', 'release')}.shared.u32 [{at}], {step.value};"])
 
     def _last(self, step: Last) -> str:
         """Where a warp continues that does not come last; the word is told to its lanes in one of two ways."""
@@ -288,17 +320,19 @@ class _Writer:
         call = f"mbarrier.{test}.parity{space}.b64"
         again, done, ready = self._label(), self._label(), self._new("p")
         how = rng.randrange(5)
+        votes = self._also.choice(("any", "all", *[""] * 8))
+        vote = [f"vote.sync.{votes}.pred {ready}, {ready}, -1;"] if votes else []
         if how == 0:
-            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", f"@!{ready} bra {again};")
+            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", *vote, f"@!{ready} bra {again};")
         elif how == 1:
-            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", f"@{ready} bra.uni {done};",
+            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", *vote, f"@{ready} bra.uni {done};",
                       f"bra.uni {again};", f"{done}:")  # fmt: skip
         elif how == 2:  # an answer as a word, as Triton and CUTLASS have it
             word, no = self._new("r"), self._new("p")
-            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", f"selp.b32 {word}, 1, 0, {ready};",
+            self._say(f"{again}:", f"{call} {ready}, {at}, {parity}{limit};", *vote, f"selp.b32 {word}, 1, 0, {ready};",
                       f"setp.eq.s32 {no}, {word}, 0;", f"@{no} bra {again};")  # fmt: skip
         elif how == 3:  # one try, and a loop where it fails
-            self._say(f"{call} {ready}, {at}, {parity}{limit};", f"@{ready} bra {done};", f"{again}:",
+            self._say(f"{call} {ready}, {at}, {parity}{limit};", *vote, f"@{ready} bra {done};", f"{again}:",
                       f"{call} {ready}, {at}, {parity};", f"@!{ready} bra {again};", f"{done}:")  # fmt: skip
         else:
             self._say("{", ".reg .pred complete;", "waiting:", f"{call} complete, {at}, {parity}{limit};",
@@ -367,9 +401,17 @@ class _Writer:
             self._say(f"ld.shared.b32 {value}, [{own}+{offset}];")
             sink, place = self._new("d"), self._new("d")
             self._say(f"ld.param.u64 {sink}, [source];", f"cvta.to.global.u64 {place}, {sink};",
+                      f"mad.wide.u32 {place}, {self._thread}, 4, {place};",
                       f"st.global.b32 [{place}+1048576], {value};")  # fmt: skip
 
-    def _fetch(self, step: Fetch) -> None:
+    def _fetch(self, step: Fetch | Group | Signal) -> None:
+        if isinstance(step, Group):
+            self._say("cp.async.commit_group;" if step.left < 0 else f"cp.async.wait_group {step.left};")
+            return
+        if isinstance(step, Signal):
+            space, at = self._bar(step.ring)
+            self._say(f"cp.async.mbarrier.arrive.noinc{space}.b64 {at};")
+            return
         register, _, offset = self._address("tiles", step.tile, TILE)[1:-1].partition("+")
         own, source, place = self._new("r"), self._new("d"), self._new("d")
         self._say(f"mad.lo.s32 {own}, {self._lane}, 4, {register};", f"ld.param.u64 {source}, [source];",

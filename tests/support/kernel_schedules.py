@@ -15,10 +15,12 @@ from tests.support.random_kernels import (
     Copy,
     Done,
     Fetch,
+    Flag,
     Group,
     Last,
     Named,
     RandomKernel,
+    Signal,
     State,
     Touch,
     Wait,
@@ -42,7 +44,7 @@ class _State(NamedTuple):
 
     ``flying``: (tile, barrier) of copies under way. ``written``: tiles. ``inside``: warps that wait at a named barrier.
     ``fetched``: (warp, group, tile) of each cp.async under way. ``groups``: how many each warp has made. ``told``: the
-    phase of the state that each warp has.
+    phase of the state that each warp has. ``signals``: (warp, barrier, fetches that come first, arrivals) under way.
     """
 
     at: tuple[int, ...]
@@ -54,6 +56,8 @@ class _State(NamedTuple):
     fetched: tuple[tuple[int, int, int], ...] = ()
     groups: tuple[int, ...] = ()
     told: tuple[int, ...] = ()
+    signals: tuple[tuple[int, int, tuple[tuple[int, int, int], ...], int], ...] = ()
+    flag: int = 0
 
 
 class _Faulty(Exception):  # noqa: N818  # it ends a step
@@ -62,7 +66,7 @@ class _Faulty(Exception):  # noqa: N818  # it ends a step
         self.fault = fault
 
 
-def faults_of(kernel: RandomKernel, most_states: int = 200_000) -> set[Fault] | None:
+def faults_of(kernel: RandomKernel, most_states: int = 60_000) -> set[Fault] | None:
     """The faults that some schedule has; None if there are too many states."""
     code = [executed(kernel, warp) for warp in range(len(kernel.warps))]
     barriers = tuple((0, count, 0) for count in kernel.counts for _ in range(kernel.stages))
@@ -87,11 +91,13 @@ def faults_of(kernel: RandomKernel, most_states: int = 200_000) -> set[Fault] | 
                     if after not in seen:
                         seen.add(after)
                         waiting.append(after)
-        for after in (*_landings(kernel, state), *_fetches(state)):
+        for landed in (*_landings(kernel, state), *_fetches(state), *_signals(kernel, state)):
             moved = True
-            if after not in seen:
-                seen.add(after)
-                waiting.append(after)
+            if isinstance(landed, Fault):
+                found.add(landed)
+            elif landed not in seen:
+                seen.add(landed)
+                waiting.append(landed)
         if not moved and any(at < len(steps) for at, steps in zip(state.at, code, strict=True)):
             found.add(Fault.DEADLOCK)
         if len(seen) > most_states:
@@ -115,15 +121,12 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
         case Copy():
             flying = tuple(sorted((*state.flying, (done.index, done.signals))))
             return state._replace(at=at, flying=flying)
-        case Fetch():
-            fetched = tuple(sorted((*state.fetched, (warp, state.groups[warp], done.index))))
-            return state._replace(at=at, fetched=fetched)
-        case Group(left=-1):
-            groups = tuple(made + (n == warp) for n, made in enumerate(state.groups))
-            return state._replace(at=at, groups=groups)
-        case Group(left=left):
-            waits = any(by == warp and group < state.groups[warp] - left for by, group, _ in state.fetched)
-            return None if waits else state._replace(at=at)
+        case Fetch() | Group() | Signal():
+            return _fetch(state._replace(at=at), warp, done.step, done.index)
+        case Flag(value=value, waits=True, equal=equal):
+            return state._replace(at=at) if state.flag == value or (state.flag > value and not equal) else None
+        case Flag(value=value):
+            return state._replace(at=at, flag=value)
         case Touch(write=True):
             return state._replace(at=at, written=state.written | {done.index})
         case Touch():
@@ -136,6 +139,20 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
             return state._replace(at=at, counted=state.counted + 1)
         case Named():
             return _meet(state, warp, done, at)
+
+
+def _fetch(state: _State, warp: int, step: Fetch | Group | Signal, index: int) -> _State | None:
+    match step:
+        case Fetch():
+            return state._replace(fetched=tuple(sorted((*state.fetched, (warp, state.groups[warp], index)))))
+        case Signal():
+            first = tuple(each for each in state.fetched if each[0] == warp)
+            return state._replace(signals=tuple(sorted((*state.signals, (warp, index, first, LANES)))))
+        case Group(left=-1):
+            return state._replace(groups=tuple(made + (n == warp) for n, made in enumerate(state.groups)))
+        case Group(left=left):
+            waits = any(by == warp and group < state.groups[warp] - left for by, group, _ in state.fetched)
+            return None if waits else state
 
 
 def _passes(state: _State, warp: int, done: Done) -> bool:
@@ -189,6 +206,24 @@ def _fetches(state: _State) -> Iterator[_State]:
         fetched = list(state.fetched)
         fetched.remove(each)
         yield state._replace(fetched=tuple(fetched), written=state.written | {each[2]})
+
+
+def _signals(kernel: RandomKernel, state: _State) -> Iterator[_State | Fault]:
+    """The first lane's arrival, or those of all that are left: others cannot tell more lanes from one."""
+    for each in sorted(set(state.signals)):
+        warp, index, first, left = each
+        if any(fetch in state.fetched for fetch in first):
+            continue
+        phase, pending, expected = state.barriers[index]
+        if not pending:
+            yield Fault.TOO_MANY
+            continue
+        signals = list(state.signals)
+        signals.remove(each)
+        for some in {min(left, pending), 1} if left == LANES else {min(left, pending)}:
+            rest = signals + [(warp, index, first, left - some)] * (left > some)
+            barriers = _put(state.barriers, index, _completed(kernel, index, (phase, pending - some, expected)))
+            yield state._replace(barriers=barriers, signals=tuple(sorted(rest)))
 
 
 def _completed(kernel: RandomKernel, index: int, barrier: tuple[int, int, int]) -> tuple[int, int, int]:

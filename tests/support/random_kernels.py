@@ -76,6 +76,22 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Signal:
+    """Each lane arrives on a barrier of the stage once what it has fetched is there (``.noinc``)."""
+
+    ring: int
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One lane stores a value to a word; or, if it ``waits``, the warp spins until the word is that, or at least."""
+
+    value: int
+    waits: bool = False
+    equal: bool = False
+
+
+@dataclass(frozen=True)
 class Named:
     """``bar.sync`` or ``bar.arrive`` of a named barrier with a number of threads."""
 
@@ -108,7 +124,7 @@ class Only:
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = "Wait | Arrive | State | Copy | Touch | Fetch | Group | Named | Last | Loop | Only"
+Step: TypeAlias = "Wait | Arrive | State | Copy | Touch | Fetch | Group | Signal | Flag | Named | Last | Loop | Only"
 
 
 @dataclass(frozen=True)
@@ -128,7 +144,7 @@ class RandomKernel:
 class Done:
     """A step of one warp as it is executed: ``index`` of the barrier or tile, and the parity of a wait."""
 
-    step: Wait | Arrive | State | Copy | Touch | Fetch | Group | Named | Last
+    step: Wait | Arrive | State | Copy | Touch | Fetch | Group | Signal | Flag | Named | Last
     index: int
     parity: int = 0
     signals: int = -1
@@ -152,7 +168,7 @@ def _executed(kernel: RandomKernel, steps: tuple[Step, ...], iteration: int) -> 
                     yield from _executed(kernel, body, iteration)
             case Wait(ring=ring, flip=flip):
                 yield Done(step, ring * stages + stage, parity ^ flip)
-            case Arrive(ring=ring) | State(ring=ring):
+            case Arrive(ring=ring) | State(ring=ring) | Signal(ring=ring):
                 yield Done(step, ring * stages + stage)
             case Copy(tile=tile, ring=ring):
                 yield Done(step, tile * stages + stage, signals=ring * stages + stage)
@@ -160,7 +176,7 @@ def _executed(kernel: RandomKernel, steps: tuple[Step, ...], iteration: int) -> 
                 yield Done(step, tile * stages + stage)
             case Named(barrier=barrier):
                 yield Done(step, barrier)
-            case Last() | Group():
+            case Last() | Group() | Flag():
                 yield Done(step, 0)
 
 
@@ -213,6 +229,30 @@ def with_states(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     return RandomKernel(kernel.stages, (*kernel.counts, expected), kernel.tiles, tuple(warps))
 
 
+def with_flags(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
+    """The kernel in which one warp hands another a tile, or several, by a word; most often the word is waited for."""
+    giver, taker = rng.sample(range(len(kernel.warps)), 2)
+    gives: list[Step] = []
+    takes: list[Step] = []
+    for value in range(1, rng.choice((2, 2, 3))):
+        gives += [Touch(kernel.tiles, write=True), Flag(value + (rng.random() < 0.15))]
+        takes += [Flag(value, waits=True, equal=rng.random() < 0.3), Touch(kernel.tiles, write=False)]
+    changed = [_steps_changed(tuple(each), rng) if rng.random() < 0.2 else tuple(each) for each in (gives, takes)]
+    warps = list(kernel.warps)
+    for n, steps in zip((giver, taker), changed, strict=True):
+        warps[n] = (*steps, *warps[n]) if rng.random() < 0.5 else (*warps[n], *steps)
+    return RandomKernel(kernel.stages, kernel.counts, kernel.tiles + 1, tuple(warps))
+
+
+def with_signals(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
+    """The kernel whose first warp fetches, and has each lane's fetches arrive, instead of what it did."""
+    warps = [_fetched(kernel.warps[0], rng, signals=True), *kernel.warps[1:]]
+    n = rng.randrange(len(warps))
+    warps[n] = _steps_changed(warps[n], rng) if rng.random() < 0.4 else warps[n]
+    counts = rng.choice((*[LANES] * 6, 1, 33)), *kernel.counts[1:]
+    return RandomKernel(kernel.stages, counts, kernel.tiles, tuple(warps))
+
+
 def with_fetches(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     """The kernel with ``cp.async`` in place of stores, which its warps wait for, most often, before they arrive."""
     warps = [_fetched(steps, rng) for steps in kernel.warps]
@@ -222,14 +262,20 @@ def with_fetches(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     return RandomKernel(kernel.stages, kernel.counts, kernel.tiles, tuple(warps))
 
 
-def _fetched(steps: tuple[Step, ...], rng: random.Random) -> tuple[Step, ...]:
+def _fetched(steps: tuple[Step, ...], rng: random.Random, *, signals: bool = False) -> tuple[Step, ...]:
     found: list[Step] = []
     for step in steps:
         match step:
             case Loop(trips=trips, body=body):
-                found.append(Loop(trips, _fetched(body, rng)))
+                found.append(Loop(trips, _fetched(body, rng, signals=signals)))
             case Only(iteration=iteration, inside=inside, body=body):
-                found.append(Only(iteration, inside, _fetched(body, rng)))
+                found.append(Only(iteration, inside, _fetched(body, rng, signals=signals)))
+            case Arrive(ring=0, nbytes=nbytes) if signals:
+                found += [Fetch(0)] * (nbytes > 0) + [Signal(0)]
+            case Copy() if signals:
+                pass
+            case Touch(tile=tile, write=True) if signals:
+                found.append(Fetch(tile))
             case Touch(tile=tile, write=True):
                 found += [Fetch(tile)] * rng.choice((1, 1, 1, 2)) + [Group(), Group(rng.choice((0, 0, 0, 1)))]
             case _:
@@ -286,6 +332,8 @@ def _another(step: Step, rng: random.Random) -> Step:
             return Touch(tile, not write)
         case Group(left=left) if left >= 0:
             return Group(1 - left)
+        case Flag(value=value, waits=waits, equal=equal):
+            return Flag(value + rng.choice((-1, 1)), waits, equal) if rng.random() < 0.7 else Flag(value, not waits)
         case Named(barrier=barrier, threads=threads, waits=waits):
             return Named(barrier, threads + rng.choice((-LANES, LANES)) or LANES, waits)
         case _:
