@@ -56,7 +56,7 @@ class Command:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Its arguments, and ``--json``, which every command has."""
         self.arguments(parser)
-        parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a report")
+        add_flag(parser, "--json", "print the result as JSON instead of a report")
 
 
 def complete(action: argparse.Action, completer: Completer) -> None:
@@ -68,6 +68,28 @@ def names_of(names: Iterable[str]) -> Completer:
     """One of these words."""
     words = list(names)
     return lambda **_: words
+
+
+def add_flag(parser: argparse._ActionsContainer, name: str, text: str) -> None:
+    """An option without a value."""
+    parser.add_argument(name, action="store_true", help=text)
+
+
+def add_value(
+    parser: argparse._ActionsContainer, names: str, metavar: str | None, text: str, kind: Callable[[str], object] = str,
+    default: object = None, dest: str | None = None,
+) -> argparse.Action:  # fmt: skip
+    """An option with a value; ``names``: apart by spaces."""
+    return parser.add_argument(*names.split(), metavar=metavar, help=text, type=kind, default=default, dest=dest)
+
+
+def add_values(
+    parser: argparse._ActionsContainer, names: str, metavar: str, text: str, kind: Callable[[str], object] = str,
+    dest: str | None = None,
+) -> argparse.Action:  # fmt: skip
+    """An option that may be repeated: all its values in a list."""
+    said = names.split()
+    return parser.add_argument(*said, metavar=metavar, help=text, type=kind, dest=dest, action="append", default=[])
 
 
 def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -85,12 +107,9 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
 def add_chosen(parser: argparse.ArgumentParser, *, named: str, every: str) -> None:
     """Protocols, ``--all`` and ``--except``, read with :func:`named_protocols`; ``named``, ``every``: their help."""
     complete(parser.add_argument("protocol", nargs="*", help=named), protocols)
-    parser.add_argument("--all", action="store_true", help=every)
-    excepted = parser.add_argument(
-        "--except", dest="excepted", metavar="NAME", action="append", default=[],
-        help="leave this one out of --all; may be repeated",
-    )  # fmt: skip
-    complete(excepted, built_in)
+    add_flag(parser, "--all", every)
+    text = "leave this one out of --all; may be repeated"
+    complete(add_values(parser, "--except", "NAME", text, dest="excepted"), built_in)
 
 
 def named_protocols(options: argparse.Namespace, verb: str) -> list[str]:
@@ -123,36 +142,50 @@ def named_protocols(options: argparse.Namespace, verb: str) -> list[str]:
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
     """``--launch``, ``--set`` and ``--box`` of a kernel's PTX, to be read with :func:`target_of`."""
-    parser.add_argument(
-        "--launch", default="", metavar="FILE", help="the launch file of a .ptx (default: the .json beside it)"
+    add_value(parser, "--launch", "FILE", "the launch file of a .ptx (default: the .json beside it)", default="")
+    text = (
+        "a word of a .ptx kernel's parameters, by its byte offset, the CTA to follow, cta=5, or a size: grid=132, "
+        "grid.y=2, block=384, shared=65536; of a Triton function an argument, BLOCK=64, a=*fp32; may be repeated"
     )
-    parser.add_argument(
-        "--set", dest="sets", action="append", default=[], metavar="OFFSET=VALUE",
-        help="a word of a .ptx kernel's parameters, by its byte offset, the CTA to follow, cta=5, or a size: grid=132, "
-        "grid.y=2, block=384, shared=65536; of a Triton function an argument, BLOCK=64, a=*fp32; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--box", dest="sets", action="append", default=[], type="--box {}".format, metavar="OFFSET=TYPE:SIZES",
-        help="the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
-        "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
-    )  # fmt: skip
+    add_values(parser, "--set", "OFFSET=VALUE", text, dest="sets")
+    text = (
+        "the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
+        "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated"
+    )
+    add_values(parser, "--box", "OFFSET=TYPE:SIZES", text, "--box {}".format, "sets")
     one = parser.add_argument_group("a folder, a program, a library, an object, a .cu, a .mojo, a function of Triton")
-    one.add_argument(
-        "--entry", dest="entries", action="append", default=[], metavar="NAME",
-        help="the kernel, by its name, or as 'gemm*', where there are several",
-    )  # fmt: skip
-    one.add_argument("--arch", default="", metavar="ARCH", help="what a source is compiled for")
-    one.add_argument("-I", "--include", action="append", default=[], metavar="DIR", help="a folder of its headers")
+    add_values(
+        one, "--entry", "NAME", "the kernel, by its name, or as 'gemm*', where there are several", dest="entries"
+    )
+    add_value(one, "--arch", "ARCH", "what a source is compiled for", default="")
+    add_values(one, "-I --include", "DIR", "a folder of its headers")
     add_source_roots(parser)
 
 
 def add_found(parser: argparse.ArgumentParser) -> None:
     """The options of a path with several kernels, each of which is checked."""
     found = parser.add_argument_group("several kernels; --entry may be repeated")
-    found.add_argument("--list", action="store_true", help="list the kernels, and check none")
-    found.add_argument("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-    found.add_argument("--no-cache", action="store_true", help="neither look verdicts up nor keep them")
-    found.add_argument("--watch", action="store_true", help="check again what changes, until Ctrl-C")
+    add_flag(found, "--list", "list the kernels, and check none")
+    add_jobs(found, "processes (default: as many as there are processors)")
+    add_flag(found, "--no-cache", "neither look verdicts up nor keep them")
+    add_flag(found, "--watch", "check again what changes, until Ctrl-C")
+
+
+def add_jobs(parser: argparse._ActionsContainer, text: str) -> None:
+    """``--jobs``, read with :func:`require_positive`."""
+    add_value(parser, "--jobs", "N", text, int)
+
+
+def require_positive(options: argparse.Namespace, *names: str) -> None:
+    """ParameterError for a number of one of these options that is below 1."""
+    for name in names:
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise ParameterError(f"{flag_of(name)} {value}", correction="give 1 or more")
+
+
+def flag_of(name: str) -> str:
+    """An option as it is written, by its name among those that were parsed."""
+    return f"--{name.replace('_', '-')}"
 
 
 def has_kernels(options: argparse.Namespace, name: str) -> bool:
@@ -176,20 +209,17 @@ def has_kernels(options: argparse.Namespace, name: str) -> bool:
 
 def add_source_roots(parser: argparse.ArgumentParser) -> None:
     """``--source-root``, which holds for the whole command (:mod:`pipesim.inputs`)."""
-    parser.add_argument(
-        "--source-root", dest="source_roots", action="append", default=[], type=Path, metavar="DIR",
-        help="read source lines below DIR as well, not only below the file's folder and the current one; "
-        "may be repeated",
-    )  # fmt: skip
+    text = "read source lines below DIR as well, not only below the file's folder and the current one; may be repeated"
+    add_values(parser, "--source-root", "DIR", text, Path, "source_roots")
 
 
 def add_untrusted(parser: argparse.ArgumentParser) -> None:
     """``--untrusted``."""
-    parser.add_argument(
-        "--untrusted", action="store_true",
-        help="for files of strangers: no Python protocol, no reads beside the inputs, no network and no process; "
-        "by the kernel (Landlock, seccomp) where it can",
-    )  # fmt: skip
+    text = (
+        "for files of strangers: no Python protocol, no reads beside the inputs, no network and no process; "
+        "by the kernel (Landlock, seccomp) where it can"
+    )
+    add_flag(parser, "--untrusted", text)
 
 
 def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Target:
@@ -210,23 +240,20 @@ def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Targe
 
 def add_ctas(parser: argparse.ArgumentParser) -> None:
     """``--ctas``: the size of the launch."""
-    parser.add_argument(
-        "--ctas",
-        type=int,
-        metavar="N",
-        help="CTAs in the launch, whole clusters (default one cluster, or what a program's file says)",
-    )
+    text = "CTAs in the launch, whole clusters (default one cluster, or what a program's file says)"
+    add_value(parser, "--ctas", "N", text, int)
 
 
-def add_params(parser: argparse.ArgumentParser, text: str) -> None:
+def add_params(parser: argparse.ArgumentParser, text: str, metavar: str = "NAME=VALUE") -> None:
     """``-p NAME=VALUE``, to be read with :func:`params_of`."""
-    given = parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help=text)
-    complete(given, parameters)
+    complete(add_values(parser, "-p --param", metavar, text), parameters)
 
 
-def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
+def add_profile(
+    parser: argparse.ArgumentParser, text: str = "latency profile: h100, h200 or a JSON file (default h100)"
+) -> None:
     """``--profile``, whose default ``text`` says."""
-    complete(parser.add_argument("--profile", help=text), profiles)
+    complete(add_value(parser, "--profile", None, text), profiles)
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
@@ -236,7 +263,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     rules = parser.add_argument_group(
         "assumptions", "what a proof may not rest on; `pipesim explain NAME` says what each is and who relies on it"
     )
-    rules.add_argument("--strict", action="store_true", help="assume nothing: all of the following")
+    add_flag(rules, "--strict", "assume nothing: all of the following")
     for each in Assumption:
         rules.add_argument(each.switch, dest="strict_names", action="append_const", const=each, help=argparse.SUPPRESS)
     rules.add_argument(
@@ -276,42 +303,30 @@ def schedule_text(given: str) -> str:
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """``--force``."""
-    parser.add_argument("--force", action="store_true", help="overwrite an existing output file")
+    add_flag(parser, "--force", "overwrite an existing output file")
 
 
 def add_caught(parser: argparse.ArgumentParser, out: Path, most_bytes: str) -> None:
     """Where what a program launches is written, of which kernels, and how much of it."""
-    parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=f"the folder to write (default {out})")
-    parser.add_argument(
-        "--kernels",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
+    add_value(parser, "--out", "DIR", f"the folder to write (default {out})", Path, out)
+    add_values(
+        parser, "--kernels", "PATTERN", "only kernels whose name in the PTX matches, as 'gemm*'; may be repeated"
     )
-    parser.add_argument(
-        "--max-bytes",
-        type=bytes_of,
-        default=bytes_of(most_bytes),
-        metavar="SIZE",
-        help=f"of what a process records, PTX included (default {most_bytes})",
-    )
+    text = f"of what a process records, PTX included (default {most_bytes})"
+    add_value(parser, "--max-bytes", "SIZE", text, bytes_of, bytes_of(most_bytes))
 
 
 def add_dump(parser: argparse.ArgumentParser) -> None:
     """``--ptx``: where the PTX is of kernels of which the program loads machine code alone."""
-    parser.add_argument(
-        "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
-    )
+    add_value(parser, "--ptx", "DIR", "PTX files of a compiler's dump, for kernels whose PTX is not found", Path)
 
 
 def add_program(parser: argparse.ArgumentParser, name: str) -> None:
     """``-- COMMAND ARGUMENT ...``: the program that the command ``name`` runs."""
     parser.usage = f"pipesim {name} [OPTION ...] -- COMMAND [ARGUMENT ...]"
     parser.set_defaults(source_roots=[Path("/")])  # a program that runs with the user's rights, no file of a stranger
-    parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
-    )
+    text = "the program to run, and its arguments"
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=text)
 
 
 def program_of(options: argparse.Namespace) -> list[str]:
@@ -325,43 +340,22 @@ def program_of(options: argparse.Namespace) -> list[str]:
 
 def add_tolerance(parser: argparse.ArgumentParser, more: str = "") -> None:
     """``--tolerance``; ``more`` is added to what it says about itself."""
-    parser.add_argument(
-        "--tolerance",
-        type=percentage,
-        metavar="PERCENT",
-        help="exit with 4 if the simulated period is further than this from the measured one" + more,
-    )
-
-
-def add_time_limit(parser: argparse._ActionsContainer) -> None:
-    """``--time-limit`` of a command in steps: None if it is not given."""
-    parser.add_argument(
-        "--time-limit",
-        type=seconds_of,
-        metavar="SECONDS",
-        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default: a "
-        "limit of work, so that the answer does not depend on the machine); all of a protocol: 20 times as long",
-    )
+    text = f"exit with 4 if the simulated period is further than this from the measured one{more}"
+    add_value(parser, "--tolerance", "PERCENT", text, percentage)
 
 
 def add_limits(parser: argparse.ArgumentParser, *, in_steps: bool) -> None:
     """``--time-limit`` and ``--max-memory``, which every command has: None if they are not given."""
     limits = parser.add_argument_group("limits: what is not known by then is unknown (exit code 3)")
+    text = f"time that the command may take (default {WHOLE_TIME:.0f})"
     if in_steps:
-        add_time_limit(limits)
-    else:
-        limits.add_argument(
-            "--time-limit",
-            type=seconds_of,
-            metavar="SECONDS",
-            help=f"time that the command may take (default {WHOLE_TIME:.0f})",
+        text = (
+            "for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default: a "
+            "limit of work, so that the answer does not depend on the machine); all of a protocol: 20 times as long"
         )
-    limits.add_argument(
-        "--max-memory",
-        type=bytes_of,
-        metavar="SIZE",
-        help="memory of each of its processes, as 500M or 4G (default 8G, or three quarters of what the machine has)",
-    )
+    add_value(limits, "--time-limit", "SECONDS", text, seconds_of)
+    text = "memory of each of its processes, as 500M or 4G (default 8G, or three quarters of what the machine has)"
+    add_value(limits, "--max-memory", "SIZE", text, bytes_of)
 
 
 def bytes_of(text: str) -> int:
@@ -375,29 +369,28 @@ def bytes_of(text: str) -> int:
 
 def seconds_of(text: str) -> float:
     """A number of seconds above 0; argparse reports anything else."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
+    if not 0 < (value := _number(text)) < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0, for example 60")
     return value
 
 
 def percentage(text: str) -> float:
     """A percentage of 0 or more, with or without its sign; argparse reports anything else."""
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
+    if not 0 <= (value := _number(text.removesuffix("%"))) < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a percentage of 0 or more, for example 5")
     return value
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def add_window(parser: argparse.ArgumentParser, text: str) -> None:
     """``--window A..B``: iterations A to B-1, read as (A, B), None if not given."""
-    parser.add_argument("--window", type=window_of, metavar="A..B", help=text)
+    add_value(parser, "--window", "A..B", text, window_of)
 
 
 def window_of(text: str) -> tuple[int, int]:

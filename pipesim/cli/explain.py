@@ -2,17 +2,15 @@
 
 import argparse
 
-from pipesim.cli.arguments import Command, complete
+from pipesim.cli.arguments import Command, add_flag, complete
 from pipesim.cli.output import show_answer, write
 from pipesim.errors import ParameterError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    named = parser.add_argument(
-        "kind", nargs="?", metavar="NAME", help="a kind of finding or warning, or an assumption (default: list all)"
-    )
-    complete(named, _kinds)
-    parser.add_argument("--example", action="store_true", help="only the example, a protocol file that can be checked")
+    text = "a kind of finding or warning, or an assumption (default: list all)"
+    complete(parser.add_argument("kind", nargs="?", metavar="NAME", help=text), _kinds)
+    add_flag(parser, "--example", "only the example, a protocol file that can be checked")
 
 
 def _kinds(**_: object) -> list[str]:

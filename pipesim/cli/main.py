@@ -169,36 +169,11 @@ def _tail(examples: Iterable[Example]) -> str:
     return "\n".join(["examples:", *lines]) if lines else ""
 
 
-COMMANDS: tuple[Command, ...] = (
-    list_.COMMAND,
-    show.COMMAND,
-    new.COMMAND,
-    names.COMMAND,
-    check.COMMAND,
-    run.COMMAND,
-    sweep.COMMAND,
-    advise.COMMAND,
-    calibrate.COMMAND,
-    export.COMMAND,
-    table.COMMAND,
-    capture.COMMAND,
-    launches.COMMAND,
-    record.COMMAND,
-    hang.COMMAND,
-    instrument.COMMAND,
-    confirm.COMMAND,
-    stress.COMMAND,
-    decode.COMMAND,
-    autopsy.COMMAND,
-    diff.COMMAND,
-    verify.COMMAND,
-    explain.COMMAND,
-    schema.COMMAND,
-    doctor.COMMAND,
-    completion.COMMAND,
-    mcp.COMMAND,
-    skill.COMMAND,
-)
+_MODULES = (
+    list_, show, new, names, check, run, sweep, advise, calibrate, export, table, capture, launches, record, hang,
+    instrument, confirm, stress, decode, autopsy, diff, verify, explain, schema, doctor, completion, mcp, skill,
+)  # fmt: skip
+COMMANDS: tuple[Command, ...] = tuple(each.COMMAND for each in _MODULES)
 
 
 def parser(words: Sequence[str] | None = None) -> Parser:

@@ -7,10 +7,8 @@ from pipesim.cli.output import show_answer, write_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    named = parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="what a document has as its schema (default: list all)"
-    )
-    complete(named, _names)
+    text = "what a document has as its schema (default: list all)"
+    complete(parser.add_argument("name", nargs="?", metavar="NAME", help=text), _names)
 
 
 def _names(**_: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command
+from pipesim.cli.arguments import Command, add_flag
 from pipesim.errors import MissingExtraError
 from pipesim.process.watch import current
 
@@ -21,12 +21,11 @@ _INSTRUCTIONS = (
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--python",
-        action="store_true",
-        help="also run protocols in Python files, with the rights of this process (default: every call is confined to "
-        "the folders of its inputs and the current one, as by --untrusted)",
+    text = (
+        "also run protocols in Python files, with the rights of this process (default: every call is confined to "
+        "the folders of its inputs and the current one, as by --untrusted)"
     )
+    add_flag(parser, "--python", text)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -4,22 +4,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import (
-    FOUND,
-    Command,
-    add_chosen,
-    add_ctas,
-    add_force,
-    add_found,
-    add_launch,
-    add_params,
-    add_strict,
-    add_untrusted,
-    complete,
-    has_kernels,
-    named_protocols,
-    require_output,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.checks.check_protocols import Checks, check_all
 from pipesim.cli.completers import protocols
 from pipesim.errors import ParameterError
@@ -28,61 +13,51 @@ from pipesim.errors import ParameterError
 def _arguments(parser: argparse.ArgumentParser) -> None:
     from pipesim.answers.budget import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES
 
-    add_chosen(
-        parser,
-        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a protocol, or a "
+    named = (
+        "built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a protocol, or a "
         "kernel of Triton or Gluon; the file is run), programs' .json, kernels' .ptx; a folder, a program, a library, "
-        "an object: all kernels with PTX in it",
-        every="check every built-in protocol",
+        "an object: all kernels with PTX in it"
     )
-    add_params(parser, "a parameter of every protocol named; may be repeated")
-    add_ctas(parser)
-    add_launch(parser)
-    add_found(parser)
-    parser.add_argument(
-        "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
-        help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
+    given.add_chosen(parser, named=named, every="check every built-in protocol")
+    given.add_params(parser, "a parameter of every protocol named; may be repeated")
+    given.add_ctas(parser)
+    given.add_launch(parser)
+    given.add_found(parser)
+    text = (
+        "a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
         "HIGH (what its type holds) in steps of STEP (1), as K=64..:64, or a trip count of a protocol, also with "
-        "--quick; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--max-states", type=int, metavar="N",
-        help="limit of the search, in states, where one run does not decide "
-        f"(default {USUAL_STATES:,}; of a kernel's PTX {LEAST_OF_A_KERNEL:,} to {MOST_OF_A_KERNEL:,}, by its length)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--quick", action="store_true",
-        help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
-    )  # fmt: skip
+        "--quick; may be repeated"
+    )
+    given.add_values(parser, "--any", "NAME[=LOW..[HIGH][:STEP]]", text)
+    text = (
+        "limit of the search, in states, where one run does not decide "
+        f"(default {USUAL_STATES:,}; of a kernel's PTX {LEAST_OF_A_KERNEL:,} to {MOST_OF_A_KERNEL:,}, by its length)"
+    )
+    given.add_value(parser, "--max-states", "N", text, int)
+    given.add_flag(
+        parser, "--quick", "the verdict alone: no smallest size, shorter schedule, corrections or other sizes"
+    )
     _add_questions(parser)
-    add_strict(parser)
+    given.add_strict(parser)
     _add_levels(parser)
-    add_untrusted(parser)
+    given.add_untrusted(parser)
     _add_outputs(parser)
-    add_force(parser)
+    given.add_force(parser)
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--redundant", action="store_true",
-        help="which waits, fences, arrives and barriers of one proved protocol could be removed",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sequence", type=Path, metavar="FILE",
-        help="the launches of a launches.json in their order: bytes that two of them access, and what orders them",
-    )  # fmt: skip
-    compared = parser.add_argument(
-        "--against", metavar="OLD",
-        help="compare one protocol with an older version of it, checked with the same options: findings that are new, "
+    text = "which waits, fences, arrives and barriers of one proved protocol could be removed"
+    given.add_flag(parser, "--redundant", text)
+    text = "the launches of a launches.json in their order: bytes that two of them access, and what orders them"
+    given.add_value(parser, "--sequence", "FILE", text, Path)
+    text = (
+        "compare one protocol with an older version of it, checked with the same options: findings that are new, "
         "gone or unchanged, and what is synchronised otherwise; exit code 1 if a finding is new, else 3 if the newer "
-        "version is unknown, else 0",
-    )  # fmt: skip
-    complete(compared, protocols)
-    parser.add_argument(
-        "--replay",
-        metavar="TEXT",
-        help="replay one schedule: the line at the end of a finding, or @FILE[:N] of a --json",
+        "version is unknown, else 0"
     )
+    given.complete(given.add_value(parser, "--against", "OLD", text), protocols)
+    text = "replay one schedule: the line at the end of a finding, or @FILE[:N] of a --json"
+    given.add_value(parser, "--replay", "TEXT", text)
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -91,18 +66,13 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         help="a report, JSON, the verdict and the first finding of each as JSON of at most 2 kB, annotations for a "
         "GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
     )  # fmt: skip
-    parser.add_argument(
-        "--redact", action="store_true",
-        help="a report to be shown to others: without source lines, parameters, what these were compared with, and "
-        "folders",
-    )  # fmt: skip
-    parser.add_argument(
-        "--fix", action="store_true", help="print the first correction that is an edit of one source line, as a diff"
+    text = (
+        "a report to be shown to others: without source lines, parameters, what these were compared with, and folders"
     )
-    parser.add_argument(
-        "--write", action="store_true", help="with --fix: write it, where the file is below the current folder"
-    )
-    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
+    given.add_flag(parser, "--redact", text)
+    given.add_flag(parser, "--fix", "print the first correction that is an edit of one source line, as a diff")
+    given.add_flag(parser, "--write", "with --fix: write it, where the file is below the current folder")
+    given.add_value(parser, "--sarif", "FILE", "write the findings to FILE as SARIF 2.1.0, too", Path)
 
 
 def _add_levels(parser: argparse.ArgumentParser) -> None:
@@ -116,12 +86,10 @@ def _add_levels(parser: argparse.ArgumentParser) -> None:
         help="findings as sure as this fail: in every schedule, in one that PTX permits, or that PTX leaves undefined "
         "(default possible, with --strict or --strict-NAME letter); all are shown",
     )  # fmt: skip
-    levels.add_argument(
-        "--ignore", metavar="KIND[:PATTERN]", action="append", default=[],
-        help="waive findings of a kind, where a barrier, role, function or file matches; may be repeated",
-    )  # fmt: skip
-    levels.add_argument("--baseline", type=Path, metavar="FILE", help="fail on findings only that are not in FILE")
-    levels.add_argument("--update-baseline", action="store_true", help="write what is found to the file of --baseline")
+    text = "waive findings of a kind, where a barrier, role, function or file matches; may be repeated"
+    given.add_values(levels, "--ignore", "KIND[:PATTERN]", text)
+    given.add_value(levels, "--baseline", "FILE", "fail on findings only that are not in FILE", Path)
+    given.add_flag(levels, "--update-baseline", "write what is found to the file of --baseline")
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -143,7 +111,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         settings, fail_on=options.fail_on, strict=strict, ignores=options.ignore, baseline=options.baseline,
         update=options.update_baseline, whole=whole,
     )  # fmt: skip
-    if any(has_kernels(options, name) for name in names) or any(getattr(options, each) for each in FOUND):
+    if any(given.has_kernels(options, name) for name in names) or any(getattr(options, each) for each in given.FOUND):
         from pipesim.cli.checks.check_kernels import carry_out_kernels
 
         code = carry_out_kernels(options, names, policy)
@@ -154,7 +122,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         return carry_out_redundant(options, names, settings.launch_of)
     if options.sarif is not None and options.against is None:
-        require_output(options.sarif, force=options.force)
+        given.require_output(options.sarif, force=options.force)
     if options.against is not None:
         from pipesim.cli.checks.check_modes import carry_out_against
 
@@ -178,15 +146,14 @@ def _require_fitting(options: argparse.Namespace) -> None:
 
 def _names(options: argparse.Namespace) -> list[str]:
     """The protocols to check, each once. UsageError if there is none, or several for one schedule."""
-    if options.max_states is not None and options.max_states < 1:
-        raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
-    names = named_protocols(options, "check")
+    given.require_positive(options, "max_states")
+    names = given.named_protocols(options, "check")
     if options.replay is not None and len(names) > 1:
         raise ParameterError("--replay takes the schedule of one protocol", correction="name only that one")
     return names
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "check",
     "prove kernels (kernel.ptx) and protocols in every schedule, or show where they fail",
     "Check kernels (kernel.ptx, with its launch file) and protocols in every schedule, not in one: proved, refuted "

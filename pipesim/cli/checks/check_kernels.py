@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.answers.project_settings import TriagePolicy
 from pipesim.answers.spread import processors
-from pipesim.cli.arguments import has_kernels, strictness_of
+from pipesim.cli.arguments import flag_of, has_kernels, require_positive, strictness_of
 from pipesim.cli.found_kernels import questions
 from pipesim.cli.output import counted_units, remark, show_answer
 from pipesim.errors import ParameterError
@@ -56,11 +56,9 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
         return None
     for each in (*_OF_ONE, *(["format"] if options.format not in (None, "text", "json") else [])):
         if getattr(options, each):
-            option = f"--{each.replace('_', '-')}"
-            fact = f"{option} asks about one kernel, and there are {len(asked):,}"
+            fact = f"{flag_of(each)} asks about one kernel, and there are {len(asked):,}"
             raise ParameterError(fact, correction="name one with --entry NAME")
-    if options.jobs is not None and options.jobs < 1:
-        raise ParameterError(f"--jobs {options.jobs}", correction="give 1 or more")
+    require_positive(options, "jobs")
     return watched(options, names, policy) if options.watch else _show(options, names, asked, [])[0]
 
 

@@ -4,14 +4,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_launch, target_of
+from pipesim.cli.arguments import Command, add_flag, add_launch, target_of
 from pipesim.errors import UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ptx", metavar="KERNEL.ptx", help="the kernel, with its launch file; or what `check` takes")
     add_launch(parser)
-    parser.add_argument("--write", action="store_true", help="put the names into the launch file")
+    add_flag(parser, "--write", "put the names into the launch file")
 
 
 def _carry_out(options: argparse.Namespace) -> int:

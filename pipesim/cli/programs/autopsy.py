@@ -9,12 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import (
-    Command,
-    add_force,
-    add_source_roots,
-    add_untrusted,
-)
+from pipesim.cli.arguments import Command, add_flag, add_force, add_source_roots, add_untrusted, add_value
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, PipesimError
 
@@ -28,37 +23,26 @@ _MOST_PICTURES = 8
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "core",
-        type=Path,
-        nargs="?",
-        help="a core dump of a GPU, as it is or packed by gzip or xz, or the folder with the one that `pipesim hang` "
-        "left, or the text that cuda-gdb printed of the hang",
+    text = (
+        "a core dump of a GPU, as it is or packed by gzip or xz, or the folder with the one that `pipesim hang` "
+        "left, or the text that cuda-gdb printed of the hang"
     )
-    parser.add_argument(
-        "--pid", type=int, metavar="N", help="of this process instead, by cuda-gdb, which lets it run on afterwards"
+    parser.add_argument("core", type=Path, nargs="?", help=text)
+    text = "of this process instead, by cuda-gdb, which lets it run on afterwards"
+    add_value(parser, "--pid", "N", text, int)
+    add_value(parser, "--cubin", "FILE", "beside a text of cuda-gdb: the kernel's machine code", Path)
+    text = (
+        "check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
+        "there if the kernel was compiled with -lineinfo"
     )
-    parser.add_argument(
-        "--cubin", type=Path, metavar="FILE", help="beside a text of cuda-gdb: the kernel's machine code"
-    )
-    parser.add_argument(
-        "--check", action="store_true",
-        help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
-        "there if the kernel was compiled with -lineinfo",
-    )  # fmt: skip
-    parser.add_argument(
-        "--ptx", type=Path, metavar="PATH", help="check with this PTX, or that in a folder, as of `pipesim launches`"
-    )
-    parser.add_argument(
-        "--save-launch", type=Path, metavar="FOLDER", help="write the PTX and the launch file of each kernel that hangs"
-    )
-    parser.add_argument(
-        "--anonymous", action="store_true", help="without the names of kernels and files, addresses and other memory"
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json", "brief"), help="a report, JSON, or the first hang as JSON of at most 2 kB"
-    )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page, with pictures of the hangs")
+    add_flag(parser, "--check", text)
+    add_value(parser, "--ptx", "PATH", "check with this PTX, or that in a folder, as of `pipesim launches`", Path)
+    text = "write the PTX and the launch file of each kernel that hangs"
+    add_value(parser, "--save-launch", "FOLDER", text, Path)
+    add_flag(parser, "--anonymous", "without the names of kernels and files, addresses and other memory")
+    text = "a report, JSON, or the first hang as JSON of at most 2 kB"
+    parser.add_argument("--format", choices=("text", "json", "brief"), help=text)
+    add_value(parser, "--html", "FILE", "also write it as a page, with pictures of the hangs", Path)
     add_source_roots(parser)
     add_force(parser)
     add_untrusted(parser)

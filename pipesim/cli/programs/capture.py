@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_protocol, add_window, params_of, require_output
+from pipesim.cli.arguments import Command, add_force, add_protocol, add_value, add_window, params_of, require_output
 from pipesim.cli.output import progress, show_answer
 from pipesim.cli.programs.capture_kernel import (
     DEADLINE_MS,
@@ -27,44 +27,24 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser, optional=True)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="the trace's file (default: named after the configuration, in this folder)",
-    )
-    parser.add_argument(
-        "--clock",
-        choices=("clock", "globaltimer", "both"),
-        default="clock",
-        help="clock for the timestamps of the records (default clock)",
-    )
+    text = "the trace's file (default: named after the configuration, in this folder)"
+    add_value(parser, "-o --output", "FILE", text, Path)
+    text = "clock for the timestamps of the records (default clock)"
+    parser.add_argument("--clock", choices=("clock", "globaltimer", "both"), default="clock", help=text)
     add_window(parser, "record only the iterations A to B - 1 of every role")
-    parser.add_argument(
-        "--memory",
-        choices=("shared", "device"),
-        default="",
-        help="where records are stored while the kernel runs (default: shared memory if the ring leaves room)",
-    )
-    parser.add_argument(
-        "--encoding",
-        choices=("tagged", "full", "positional"),
-        default="",
-        help="encoding of a record: docs/hopper.md (default: the cheapest that this capture can have)",
-    )
-    parser.add_argument(
-        "--fault",
-        metavar="KIND@ITERATION",
-        help="inject a fault at one iteration (runs in a separate process); docs/diagnosis.md lists the kinds",
-    )
+    text = "where records are stored while the kernel runs (default: shared memory if the ring leaves room)"
+    parser.add_argument("--memory", choices=("shared", "device"), default="", help=text)
+    text = "encoding of a record: docs/hopper.md (default: the cheapest that this capture can have)"
+    parser.add_argument("--encoding", choices=("tagged", "full", "positional"), default="", help=text)
+    text = "inject a fault at one iteration (runs in a separate process); docs/diagnosis.md lists the kinds"
+    add_value(parser, "--fault", "KIND@ITERATION", text)
     for name, default, metavar, text in (
         ("--repetitions", 5, "N", "number of pairs of a traced and an untraced launch"),
         ("--record-ctas", 8, "N", "number of CTAs whose events are kept"),
         ("--deadline-ms", DEADLINE_MS, "MS", "time after which a wait of the kernel gives up"),
         ("--seed", 0, "N", "seed of the random data"),
     ):
-        parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
+        add_value(parser, name, metavar, f"{text} (default {default})", int, default)
     add_force(parser)
     add_kernel(parser)
 

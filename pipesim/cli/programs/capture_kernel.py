@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import complete, params_of, require_output
+from pipesim.cli.arguments import add_flag, add_value, add_values, complete, flag_of, params_of, require_output
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import HardwareError, ParameterError, UsageError
@@ -51,51 +51,32 @@ _FLAG = re.compile(r"[A-Za-z_]\w*(=.*)?", re.DOTALL)
 def add_kernel(parser: argparse.ArgumentParser) -> None:
     """``--kernel`` and what belongs to it."""
     own = parser.add_argument_group("a kernel of your own (see docs/own-kernel.md)")
-    own.add_argument("--kernel", metavar="FILE.cu", help="compile and launch this kernel, which includes recorder.cuh")
-    against = own.add_argument(
-        "--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to compare it with"
-    )
+    add_value(own, "--kernel", "FILE.cu", "compile and launch this kernel, which includes recorder.cuh")
+    against = add_value(own, "--protocol", "NAME", "the protocol to compare it with", dest="kernel_protocol")
     complete(against, protocols)
-    own.add_argument("--table", metavar="FILE", help="its roles, barriers and sites (default: FILE.table.h)")
-    own.add_argument("--entry", metavar="NAME", help="the kernel in C++, as space::name<4>, if there are several")
     for name, metavar, text in (
+        ("--table", "FILE", "its roles, barriers and sites (default: FILE.table.h)"),
+        ("--entry", "NAME", "the kernel in C++, as space::name<4>, if there are several"),
         ("--grid", "X[,Y[,Z]]", "grid size in CTAs (default 1)"),
         ("--block", "X[,Y[,Z]]", "threads per CTA"),
-        (
-            "--bytes",
-            "N[,N...]",
-            "bytes of EXPECT and COPY by their records' values 0, 1, ..., or parameters of them",
-        ),
-        (
-            "--marks",
-            "A,B",
-            "iterations between which the untraced period is taken (default: of the loop)",
-        ),
+        ("--bytes", "N[,N...]", "bytes of EXPECT and COPY by their records' values 0, 1, ..., or parameters of them"),
+        ("--marks", "A,B", "iterations between which the untraced period is taken (default: of the loop)"),
     ):
-        own.add_argument(name, metavar=metavar, help=text)
+        add_value(own, name, metavar, text)
     for name, text in (
         ("--cluster", "CTAs per cluster (default: the protocol's)"),
         ("--smem", "bytes of dynamic shared memory (default 0)"),
         ("--capacity", "records kept per warp (default 16384)"),
         ("--timeout-s", "time limit of a launch in seconds (default 10)"),
     ):
-        own.add_argument(name, type=int, metavar="N", help=text)
-    for name, metavar, text in (
-        (
-            "--arg",
-            "TYPE:VALUE",
-            "an argument, in order: u32:64, f32:1.5, buf:4096, npy:FILE, out:4096:NAME, map:FILE.npy,box=64x32",
-        ),
-        ("--expect", "NAME=FILE.npy", "expected content of the output NAME, byte for byte"),
-        ("--nvrtc-option", "OPTION", "passed to the compiler, as --nvrtc-option=-I/usr/local/cuda/include"),
-    ):
-        own.add_argument(name, metavar=metavar, action="append", default=[], help=text)
-    own.add_argument(
-        "-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="passed to the compiler"
-    )
-    own.add_argument(
-        "--may-hang", action="store_true", help="record so that a hang leaves its records, from the first launch"
-    )
+        add_value(own, name, "N", text, int)
+    text = "an argument, in order: u32:64, f32:1.5, buf:4096, npy:FILE, out:4096:NAME, map:FILE.npy,box=64x32"
+    add_values(own, "--arg", "TYPE:VALUE", text)
+    add_values(own, "--expect", "NAME=FILE.npy", "expected content of the output NAME, byte for byte")
+    text = "passed to the compiler, as --nvrtc-option=-I/usr/local/cuda/include"
+    add_values(own, "--nvrtc-option", "OPTION", text)
+    add_values(own, "-D --define", "NAME[=VALUE]", "passed to the compiler")
+    add_flag(own, "--may-hang", "record so that a hang leaves its records, from the first launch")
 
 
 def refuse_kernel_options(options: argparse.Namespace) -> None:
@@ -103,7 +84,7 @@ def refuse_kernel_options(options: argparse.Namespace) -> None:
     for name in ("kernel_protocol", "table", "entry", "grid", "block", "bytes", "marks", "cluster", "smem", "capacity",
                  "timeout_s", "arg", "expect", "nvrtc_option", "define", "may_hang"):  # fmt: skip
         if getattr(options, name) not in (None, [], False):
-            flag = "--" + {"kernel_protocol": "protocol"}.get(name, name).replace("_", "-")
+            flag = flag_of({"kernel_protocol": "protocol"}.get(name, name))
             raise UsageError(f"{flag} has no effect without --kernel", correction="name your kernel: --kernel FILE.cu")
     if options.protocol is None:
         raise UsageError(

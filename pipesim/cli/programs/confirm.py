@@ -6,15 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
-from pipesim.cli.arguments import (
-    Command,
-    add_caught,
-    add_force,
-    add_launch,
-    require_output,
-    schedule_text,
-    target_of,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.output import TerminalProgress, progress, show_answer
 from pipesim.cli.programs.capture_kernel import require_gpu_or
 from pipesim.errors import ParameterError, UsageError
@@ -29,28 +21,24 @@ Number = tuple[str, int, str, str]  #: an option with its default, its metavar a
 
 def add_launching(parser: argparse.ArgumentParser, launches: Number, *others: Number, saved: str, unrun: str) -> None:
     """The options of a command that launches a kernel with delays; ``launches``: how many launches it makes."""
-    add_launch(parser)
+    given.add_launch(parser)
     for name, default, metavar, text in (
         launches,
         ("--deadline-ms", 250, "MS", "time after which a wait gives up"),
         *others,
         ("--buffer-bytes", 1 << 24, "N", "size of a buffer that the launch file does not say"),
     ):
-        parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE",
-        help=f"write the PTX with {saved} to FILE, and beside it a .json that says how to launch it",
-    )  # fmt: skip
-    parser.add_argument("--no-run", action="store_true", help=unrun)
-    add_force(parser)
+        given.add_value(parser, name, metavar, f"{text} (default {default})", int, default)
+    text = f"write the PTX with {saved} to FILE, and beside it a .json that says how to launch it"
+    given.add_value(parser, "--save", "FILE", text, Path)
+    given.add_flag(parser, "--no-run", unrun)
+    given.add_force(parser)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="KERNEL", help="the kernel's .ptx, or -- and a program to run")
-    add_caught(parser, _OUT, _MOST_BYTES)
-    parser.add_argument(
-        "--inject", action="store_true", help="require that programs which are not Python are observed as well"
-    )
+    given.add_caught(parser, _OUT, _MOST_BYTES)
+    given.add_flag(parser, "--inject", "require that programs which are not Python are observed as well")
     add_launching(
         parser,
         ("--launches", 5, "N", "launches with the delays, and without"),
@@ -59,8 +47,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         saved="the delays",
         unrun="choose the delays and save them, without a GPU",
     )
-    parser.add_argument("--finding", type=int, default=0, metavar="N", help="the Nth finding of check (default all)")
-    parser.add_argument("--replay", metavar="TEXT", help="confirm this schedule: the line at the end of a finding")
+    given.add_value(parser, "--finding", "N", "the Nth finding of check (default all)", int, 0)
+    given.add_value(parser, "--replay", "TEXT", "confirm this schedule: the line at the end of a finding")
 
 
 _RANGES = {"launches": (1, 1_000), "deadline_ms": (1, 2_000), "delay_us": (1, 100_000), "finding": (0, 10_000)}
@@ -71,7 +59,7 @@ def require_in_range(options: argparse.Namespace, other: Mapping[str, tuple[int,
     """ParameterError for a number that is out of range; ``other``: ranges that are not those of confirm."""
     for name, (low, high) in ({**_RANGES, **other}).items():
         if not low <= (value := getattr(options, name, low)) <= high:
-            fact = f"--{name.replace('_', '-')} {value} is out of range"
+            fact = f"{given.flag_of(name)} {value} is out of range"
             raise ParameterError(fact, correction=f"use {low:,} to {high:,}")
 
 
@@ -93,7 +81,7 @@ def _program_on_chip(options: argparse.Namespace) -> int:
 
     for name in ("save", "no_run", "replay", "finding"):
         if getattr(options, name):
-            fact = f"--{name.replace('_', '-')} is of one kernel, and a program was given"
+            fact = f"{given.flag_of(name)} is of one kernel, and a program was given"
             raise UsageError(fact, correction="give it with a kernel that the program launches: its files are in --out")
     require_folder(options.out, force=options.force)
     require_gpu_or("run it on a machine with an H100 or H200")
@@ -119,7 +107,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return _program_on_chip(options)
     options.kernel = options.words[0]
     if options.save is not None:
-        require_output(options.save, force=options.force)
+        given.require_output(options.save, force=options.force)
 
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.check import check, program_of_schedule, replay
@@ -130,14 +118,14 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.pages.programs.confirm import confirm_lines
 
     with progress(f"reading {options.kernel}"):
-        target = target_of(options, options.kernel)
+        target = given.target_of(options, options.kernel)
         require_kernel(target)
         program = target.build()
     if not options.no_run:
         require_gpu_or("confirm on a machine with an H100 or H200; --no-run --save FILE chooses the delays without one")
     asked = ConfirmOptions(**{each.name: getattr(options, each.name) for each in fields(ConfirmOptions)})
     if options.replay is not None:
-        text = schedule_text(options.replay)
+        text = given.schedule_text(options.replay)
         checked = replay(program_of_schedule(target, program, text), text)
     else:
         states, budget = states_of(None, program), Budget(options.time_limit)
@@ -149,7 +137,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return show_answer(options, document_of(report), lambda width: confirm_lines(report, width))
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "confirm",
     "have a GPU follow the schedule of a kernel's finding",
     "Put delays into a kernel's PTX that make a GPU follow the schedule of each finding of check, launch it with and "

@@ -3,17 +3,16 @@
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force
+from pipesim.cli.arguments import Command, add_force, add_value
 from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", type=Path, help="the file that pipesim_write wrote")
-    parser.add_argument(
-        "--kernel", type=Path, required=True, metavar="PTX", help="the kernel's .ptx, as it was instrumented"
-    )
-    parser.add_argument("--launch", type=Path, metavar="FILE", help="its launch file (default: the .json beside it)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the trace (default: RECORDS with .parquet)")
+    text = "the kernel's .ptx, as it was instrumented"
+    parser.add_argument("--kernel", type=Path, required=True, metavar="PTX", help=text)
+    add_value(parser, "--launch", "FILE", "its launch file (default: the .json beside it)", Path)
+    add_value(parser, "--out", "FILE", "the trace (default: RECORDS with .parquet)", Path)
     add_force(parser)
 
 

@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_program, program_of, seconds_of
+from pipesim.cli.arguments import Command, add_flag, add_program, add_value, program_of, seconds_of
 from pipesim.cli.output import progress, remark, show_answer
 from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current
@@ -14,25 +14,17 @@ _KEEP = Path("hang")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--after",
-        type=seconds_of,
-        metavar="SECONDS",
-        help="dump the program when none of its GPU processes has read or written a byte for so long; "
-        "longer than it ever is silent (default: only when asked)",
+    text = (
+        "dump the program when none of its GPU processes has read or written a byte for so long; "
+        "longer than it ever is silent (default: only when asked)"
     )
-    parser.add_argument(
-        "--now", type=int, metavar="PID", help="dump a program that runs: this is its process, or that of pipesim hang"
-    )
-    parser.add_argument(
-        "--keep", type=Path, default=_KEEP, metavar="DIR", help=f"the folder of dumps (default {_KEEP})"
-    )
-    parser.add_argument(
-        "--memory",
-        action="store_true",
-        help="with global and local memory, for flags and locks there: as large as what the program has allocated",
-    )
-    parser.add_argument("--remove", action="store_true", help="remove the dumps that could be read, once this is said")
+    add_value(parser, "--after", "SECONDS", text, seconds_of)
+    text = "dump a program that runs: this is its process, or that of pipesim hang"
+    add_value(parser, "--now", "PID", text, int)
+    add_value(parser, "--keep", "DIR", f"the folder of dumps (default {_KEEP})", Path, _KEEP)
+    text = "with global and local memory, for flags and locks there: as large as what the program has allocated"
+    add_flag(parser, "--memory", text)
+    add_flag(parser, "--remove", "remove the dumps that could be read, once this is said")
     add_program(parser, "hang")
 
 

@@ -3,29 +3,17 @@
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force
+from pipesim.cli.arguments import Command, add_flag, add_force, add_value
 from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", type=Path, help="the kernel's .ptx")
-    parser.add_argument(
-        "--launch", type=Path, metavar="FILE", help="its launch file (default: the .json beside the .ptx)"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("instrumented"),
-        metavar="DIR",
-        help="the folder to write (default instrumented)",
-    )
-    parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
-    parser.add_argument(
-        "--cta",
-        type=int,
-        metavar="N",
-        help="the CTA that leaves records, with the others of its cluster (default: the launch file's)",
-    )
+    add_value(parser, "--launch", "FILE", "its launch file (default: the .json beside the .ptx)", Path)
+    add_value(parser, "--out", "DIR", "the folder to write (default instrumented)", Path, Path("instrumented"))
+    add_flag(parser, "--waits-only", "record at waits only, where registers are short")
+    text = "the CTA that leaves records, with the others of its cluster (default: the launch file's)"
+    add_value(parser, "--cta", "N", text, int)
     add_force(parser)
 
 

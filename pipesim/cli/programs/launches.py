@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_caught, add_dump, add_force, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_dump, add_flag, add_force, add_program, add_value, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, PipesimError
@@ -29,24 +29,15 @@ _NOT_SHARED = "no launch was noted: link the program with nvcc -cudart shared, a
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_caught(parser, _OUT, _MOST_BYTES)
-    parser.add_argument("--check", action="store_true", help="check every launch file that is written")
-    parser.add_argument("--once", action="store_true", help="only the first launch of each kernel")
-    parser.add_argument(
-        "--max-launches",
-        type=int,
-        default=_MOST_LAUNCHES,
-        metavar="N",
-        help=f"distinct launches of a process that are recorded (default {_MOST_LAUNCHES})",
-    )
-    parser.add_argument(
-        "--sequence", action="store_true",
-        help="also record the order of launches, events and waits, as sequence.json for pipesim check --sequence",
-    )  # fmt: skip
-    parser.add_argument("--inject", action="store_true", help="require that other processes than Python are observed")
-    parser.add_argument(
-        "--no-gpu", action="store_true",
-        help="run the program without a GPU: a runtime (nvcc -cudart shared) and a driver that only note launches",
-    )  # fmt: skip
+    add_flag(parser, "--check", "check every launch file that is written")
+    add_flag(parser, "--once", "only the first launch of each kernel")
+    text = f"distinct launches of a process that are recorded (default {_MOST_LAUNCHES})"
+    add_value(parser, "--max-launches", "N", text, int, _MOST_LAUNCHES)
+    text = "also record the order of launches, events and waits, as sequence.json for pipesim check --sequence"
+    add_flag(parser, "--sequence", text)
+    add_flag(parser, "--inject", "require that other processes than Python are observed")
+    text = "run the program without a GPU: a runtime (nvcc -cudart shared) and a driver that only note launches"
+    add_flag(parser, "--no-gpu", text)
     add_dump(parser)
     add_force(parser)
     add_program(parser, "launches")

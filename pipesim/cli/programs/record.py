@@ -4,7 +4,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_caught, add_dump, add_force, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_dump, add_flag, add_force, add_program, add_value, program_of
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current
 
@@ -14,27 +14,14 @@ _MOST_BYTES = "256M"
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_caught(parser, _OUT, _MOST_BYTES)
-    parser.add_argument(
-        "--launches", type=int, default=1, metavar="N", help="launches of each kernel that are recorded (default 1)"
-    )
-    parser.add_argument(
-        "--skip", type=int, default=0, metavar="N", help="launches of each kernel before the first that is recorded"
-    )
-    parser.add_argument(
-        "--deadline",
-        type=float,
-        metavar="SECONDS",
-        help="stop a launch after this time, and say who waits for what; records are kept in host memory then",
-    )
-    parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
-    parser.add_argument(
-        "--cta",
-        type=int,
-        default=0,
-        metavar="N",
-        help="the CTA that leaves records, with the others of its cluster: its number in the grid, x first (default 0)",
-    )
-    parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
+    add_value(parser, "--launches", "N", "launches of each kernel that are recorded (default 1)", int, 1)
+    add_value(parser, "--skip", "N", "launches of each kernel before the first that is recorded", int, 0)
+    text = "stop a launch after this time, and say who waits for what; records are kept in host memory then"
+    add_value(parser, "--deadline", "SECONDS", text, float)
+    add_flag(parser, "--waits-only", "record at waits only, where registers are short")
+    text = "the CTA that leaves records, with the others of its cluster: its number in the grid, x first (default 0)"
+    add_value(parser, "--cta", "N", text, int, 0)
+    add_flag(parser, "--diff", "compare every trace with the program of its PTX")
     add_dump(parser)
     add_force(parser)
     add_program(parser, "record")

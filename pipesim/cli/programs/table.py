@@ -4,19 +4,18 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_protocol, params_of, require_output
+from pipesim.cli.arguments import Command, add_flag, add_force, add_protocol, add_value, params_of, require_output
 from pipesim.cli.output import emit, progress, write_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
-    parser.add_argument(
-        "--required",
-        action="store_true",
-        help="only the sites that a kernel must have, without those of cp.async arrivals, named barriers, commits and "
-        "group waits",
+    add_value(parser, "-o --output", "FILE", "output file (default: standard output)", Path)
+    text = (
+        "only the sites that a kernel must have, without those of cp.async arrivals, named barriers, commits and "
+        "group waits"
     )
+    add_flag(parser, "--required", text)
     add_force(parser)
 
 

@@ -2,27 +2,16 @@
 
 import argparse
 
-from pipesim.cli.arguments import (
-    Command,
-    add_launch,
-    add_profile,
-    add_protocol,
-    add_strict,
-    params_of,
-    strictness_of,
-    target_of,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
-    add_launch(parser)
-    add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
-    parser.add_argument(
-        "--percent", type=int, metavar="N", help="by how much work, loads and signals are shortened (default 20)"
-    )
-    add_strict(parser)
+    given.add_protocol(parser)
+    given.add_launch(parser)
+    given.add_profile(parser)
+    given.add_value(parser, "--percent", "N", "by how much work, loads and signals are shortened (default 20)", int)
+    given.add_strict(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -34,10 +23,10 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     profile = load_profile(options.profile or "h100")
     with progress(f"flattening {options.protocol}"):
-        target = target_of(options, options.protocol).with_strictness(strictness_of(options))
+        target = given.target_of(options, options.protocol).with_strictness(given.strictness_of(options))
     report = advise(
         target,
-        params_of(options),
+        given.params_of(options),
         profile,
         ctas=options.ctas,
         percent=PERCENT if options.percent is None else options.percent,
@@ -46,7 +35,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     return show_answer(options, document_of(report), lambda width: advise_lines(report, width))
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "advise",
     "what limits a protocol, and what more stages, faster loads or less work would bring",
     "Simulate a protocol as it is and with one change at a time: more and fewer stages, less work of each role, faster "

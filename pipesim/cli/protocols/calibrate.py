@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_launch, require_output, target_of
+from pipesim.cli import arguments as given
 from pipesim.cli.output import TerminalProgress, counted_units, progress, remark, show_answer, step_line
 from pipesim.errors import UsageError
 
@@ -27,39 +27,31 @@ def _count(text: str) -> int:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "traces", nargs="*", type=Path, metavar="TRACE", help="recordings of one device, or folders of them"
+    text = "recordings of one device, or folders of them"
+    parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE", help=text)
+    text = "instead: run micro-kernels and rings on the GPU of this machine, and fit to them (under 3 minutes)"
+    given.add_flag(parser, "--device", text)
+    given.add_value(parser, "--out", "FILE", "write the profile to this file", Path)
+    text = (
+        "the profile whose values are kept where the recordings determine none: h100, h200 or a JSON file "
+        "(default: of the device, else h100)"
     )
-    parser.add_argument(
-        "--device", action="store_true",
-        help="instead: run micro-kernels and rings on the GPU of this machine, and fit to them (under 3 minutes)",
-    )  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the profile to this file")
-    parser.add_argument(
-        "--base", default=None, metavar="PROFILE",
-        help="the profile whose values are kept where the recordings determine none: h100, h200 or a JSON file "
-        "(default: of the device, else h100)",
-    )  # fmt: skip
-    parser.add_argument("--name", default=None, help="what the profile is called (default: the file's name)")
-    parser.add_argument("--values", default=None, metavar="A,B", help="fit these values only")
-    parser.add_argument(
-        "--no-split", action="store_true", help="also read recordings that a split.json beside them holds out"
+    given.add_value(parser, "--base", "PROFILE", text)
+    given.add_value(parser, "--name", None, "what the profile is called (default: the file's name)")
+    given.add_value(parser, "--values", "A,B", "fit these values only")
+    given.add_flag(parser, "--no-split", "also read recordings that a split.json beside them holds out")
+    text = (
+        "how many recordings of each kernel are fitted, chosen evenly from those given (0: all, which can take "
+        f"hours; default {_RECORDINGS})"
     )
-    parser.add_argument(
-        "--recordings", type=_count, default=_RECORDINGS, metavar="N",
-        help="how many recordings of each kernel are fitted, chosen evenly from those given (0: all, which can take "
-        f"hours; default {_RECORDINGS})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--propose", action="store_true", help="name the captures that would determine what is only assumed"
-    )
-    parser.add_argument(
-        "--kernel", default="", metavar="FILE.ptx",
-        help="measure the work of this kernel, whose recording is given, in place of estimates from its instructions",
-    )  # fmt: skip
-    parser.add_argument("-v", "--verbose", action="store_true", help="list every value that is assumed, and why")
-    add_launch(parser)
-    add_force(parser)
+    given.add_value(parser, "--recordings", "N", text, _count, _RECORDINGS)
+    given.add_flag(parser, "--propose", "name the captures that would determine what is only assumed")
+    text = "measure the work of this kernel, whose recording is given, in place of estimates from its instructions"
+    given.add_value(parser, "--kernel", "FILE.ptx", text, default="")
+    text = "list every value that is assumed, and why"
+    parser.add_argument("-v", "--verbose", action="store_true", help=text)
+    given.add_launch(parser)
+    given.add_force(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -74,7 +66,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if not options.traces:
         raise UsageError("pipesim calibrate needs recordings", correction="give trace files, or folders of them")
     if options.out is not None:
-        require_output(options.out, force=options.force)
+        given.require_output(options.out, force=options.force)
     inputs = choose_inputs(options.traces, split=not options.no_split, each=options.recordings)
     device = inputs.files[0].meta.device.name
     base = load_profile(options.base) if options.base else profile_for(device)
@@ -129,10 +121,10 @@ def _of_kernel(options: argparse.Namespace) -> int:
             correction="give one trace, without --values and --propose",
         )
     if options.out is not None:
-        require_output(options.out, force=options.force)
+        given.require_output(options.out, force=options.force)
     (path,) = options.traces
     with progress(f"reading {options.kernel}"):
-        kernel = target_of(options, options.kernel).kernel
+        kernel = given.target_of(options, options.kernel).kernel
     if kernel is None:
         raise UsageError(
             f"{options.kernel} is not a kernel's PTX", correction="name a .ptx file, its launch file beside it"
@@ -153,7 +145,7 @@ def _of_device(options: argparse.Namespace) -> int:
     if options.traces or options.values is not None or options.propose:
         raise UsageError("--device makes its own recordings", correction="leave out traces, --values and --propose")
     if options.out is not None:
-        require_output(options.out, force=options.force)
+        given.require_output(options.out, force=options.force)
     require_gpu_or("calibrate on the machine whose GPU the profile is to describe, or give recordings of it")
     name = options.name or (options.out.stem if options.out else "calibrated")
     with progress("measuring this machine's GPU"):
@@ -176,7 +168,7 @@ def _answer(options: argparse.Namespace, found: Calibration, report: Calibration
     return show_answer(options, made, lambda width: calibration_lines(report, width, verbose=options.verbose))
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "calibrate",
     "fit a latency profile to recordings",
     "Fit the values of a latency profile, and of the named work of kernels, to recordings: with confidence intervals, "

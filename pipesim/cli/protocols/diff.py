@@ -6,17 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import (
-    Command,
-    add_launch,
-    add_params,
-    add_profile,
-    add_tolerance,
-    add_untrusted,
-    complete,
-    params_of,
-    target_of,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, UsageError
@@ -30,15 +20,13 @@ if TYPE_CHECKING:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace file (Parquet); with two, A")
     parser.add_argument("other", type=Path, nargs="?", help="B, to be compared with A instead of a protocol")
-    named = parser.add_argument(
-        "--protocol", help="the protocol, or the kernel's .ptx, to compare it with (default: what the trace names)"
-    )
-    complete(named, protocols)
-    add_launch(parser)
-    add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
-    add_profile(parser, "latency profile (default: the one of the trace's device)")
-    add_tolerance(parser, "; of two traces, B's period from A's")
-    add_untrusted(parser)
+    text = "the protocol, or the kernel's .ptx, to compare it with (default: what the trace names)"
+    given.complete(given.add_value(parser, "--protocol", None, text), protocols)
+    given.add_launch(parser)
+    given.add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
+    given.add_profile(parser, "latency profile (default: the one of the trace's device)")
+    given.add_tolerance(parser, "; of two traces, B's period from A's")
+    given.add_untrusted(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -61,15 +49,15 @@ def _carry_out(options: argparse.Namespace) -> int:
         report = compare_kernel(kernel.kernel, trace, str(options.trace), profile)
         return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
     profile = load_profile(options.profile) if options.profile else None
-    given = trace, str(options.trace), profile, options.tolerance
+    asked = trace, str(options.trace), profile, options.tolerance
     try:
         with progress(f"flattening {options.protocol or meta.protocol}"):
             program = _program(options, meta, len(trace.events))
         with progress(f"comparing {options.trace.name} with {program.name}"):
-            report = compare_trace(program, *given)
+            report = compare_trace(program, *asked)
     except LongRunError as long:
         with progress(f"comparing the laps of {options.trace.name}"):
-            _, report = compare_long(long, *given)
+            _, report = compare_long(long, *asked)
     return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
 
 
@@ -99,7 +87,7 @@ def _pair(options: argparse.Namespace) -> int:
 
 def _kernel(options: argparse.Namespace) -> Target:
     """The kernel that ``--protocol`` names. ParameterError for options that say nothing about it."""
-    if params_of(options) or options.tolerance is not None:
+    if given.params_of(options) or options.tolerance is not None:
         raise ParameterError(
             "a kernel's PTX has no parameters, and its recording no period to be compared",
             cause="-p and --tolerance are for a protocol",
@@ -110,7 +98,7 @@ def _kernel(options: argparse.Namespace) -> Target:
             "--launch, --set or --box is given, and no kernel", correction="name it with --protocol kernel.ptx"
         )
     with progress(f"reading {options.protocol}"):
-        return target_of(options, options.protocol)
+        return given.target_of(options, options.protocol)
 
 
 def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Program:
@@ -118,14 +106,14 @@ def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Prog
     from pipesim.answers.recorded_program import NAME_IT, named_program, recorded_program
     from pipesim.protocol_process import find
 
-    given, place = params_of(options), str(options.trace)
+    params, place = given.params_of(options), str(options.trace)
     if options.protocol is not None:
-        return named_program(meta, find(options.protocol), given, place=place, records=records)
+        return named_program(meta, find(options.protocol), params, place=place, records=records)
     how = f"{NAME_IT}: --protocol file.py:function, a program's .json or a kernel's .ptx"
-    return recorded_program(meta, given=given, place=place, correction=how, records=records)
+    return recorded_program(meta, given=params, place=place, correction=how, records=records)
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "diff",
     "compare a trace with its protocol, or two traces with each other",
     "Compare a recorded trace with the protocol that it names, event by event and in time, or compare two traces: "

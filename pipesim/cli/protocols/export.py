@@ -3,20 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import (
-    Command,
-    add_ctas,
-    add_force,
-    add_launch,
-    add_params,
-    add_profile,
-    add_strict,
-    add_untrusted,
-    build_target,
-    complete,
-    names_of,
-    require_output,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.cli.protocols.export_pictures import SUFFIXES, draw
@@ -29,40 +16,32 @@ FORMATS = (PROMELA, *SUFFIXES)
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     what = "a built-in name, file.py, file.py:function, a program's .json, or a trace (.parquet)"
-    complete(parser.add_argument("protocol", help=what), protocols)
+    given.complete(parser.add_argument("protocol", help=what), protocols)
     beside = parser.add_argument("other", nargs="?", help="a trace beside the protocol, or beside the first trace")
-    complete(beside, protocols)
-    add_params(parser, "a parameter of the protocol; may be repeated")
-    add_ctas(parser)
-    add_launch(parser)
+    given.complete(beside, protocols)
+    given.add_params(parser, "a parameter of the protocol; may be repeated")
+    given.add_ctas(parser)
+    given.add_launch(parser)
     known = "perfetto, html, svg, or promela, the modelling language of SPIN"
-    complete(parser.add_argument("--to", metavar="FORMAT", required=True, help=known), names_of(FORMATS))
-    drawn = parser.add_argument(
-        "--picture",
-        metavar="WHAT",
-        choices=PICTURES,
-        help="timeline (default); counterexample: of a refuted protocol, to be stepped through (html) or as a schedule "
-        "(svg); hang: who waits for whom (svg)",
+    given.complete(parser.add_argument("--to", metavar="FORMAT", required=True, help=known), given.names_of(FORMATS))
+    text = (
+        "timeline (default); counterexample: of a refuted protocol, to be stepped through (html) or as a schedule "
+        "(svg); hang: who waits for whom (svg)"
     )
-    complete(drawn, names_of(PICTURES))
-    named = parser.add_argument("--protocol", dest="against", help="the protocol of a trace (default: what it names)")
-    complete(named, protocols)
-    add_profile(parser, "latency profile of a simulation (default h100, beside a trace that of its device)")
-    parser.add_argument("--cta", type=int, metavar="N", help="the CTA of an SVG timeline (default: the lowest)")
-    parser.add_argument(
-        "--between", type=nanoseconds_of, metavar="A..B", help="the nanoseconds of an SVG timeline (default: all)"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="output file (default: named after the protocol or the trace; promela: standard output)",
-    )
-    parser.add_argument("--open", action="store_true", help="open the result in a browser")
-    add_strict(parser)
-    add_force(parser)
-    add_untrusted(parser)
+    drawn = parser.add_argument("--picture", metavar="WHAT", choices=PICTURES, help=text)
+    given.complete(drawn, given.names_of(PICTURES))
+    text = "the protocol of a trace (default: what it names)"
+    given.complete(given.add_value(parser, "--protocol", None, text, dest="against"), protocols)
+    given.add_profile(parser, "latency profile of a simulation (default h100, beside a trace that of its device)")
+    given.add_value(parser, "--cta", "N", "the CTA of an SVG timeline (default: the lowest)", int)
+    text = "the nanoseconds of an SVG timeline (default: all)"
+    given.add_value(parser, "--between", "A..B", text, nanoseconds_of)
+    text = "output file (default: named after the protocol or the trace; promela: standard output)"
+    given.add_value(parser, "-o --output", "FILE", text, Path)
+    given.add_flag(parser, "--open", "open the result in a browser")
+    given.add_strict(parser)
+    given.add_force(parser)
+    given.add_untrusted(parser)
 
 
 def nanoseconds_of(text: str) -> tuple[int, int]:
@@ -86,14 +65,14 @@ def _carry_out(options: argparse.Namespace) -> int:
             said = {"other": f"{options.other}", "against": "--protocol"}.get(name, f"--{name}")
             raise ParameterError(f"{said} and --to {PROMELA} cannot be combined", correction="leave one of them out")
     if options.output is not None:
-        require_output(options.output, force=options.force)
+        given.require_output(options.output, force=options.force)
 
     from pipesim.formats.documents import document
     from pipesim.formats.promela import to_promela
     from pipesim.process.files import write_whole
     from pipesim.report.text.words import printable
 
-    _, program = build_target(options, options.protocol)
+    _, program = given.build_target(options, options.protocol)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
     if options.output is not None:
@@ -106,7 +85,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "export",
     "pictures of runs and counterexamples; a protocol in another tool's language",
     "Write a trace, a simulation, both beside each other, or a counterexample as a file that others can open: for "

@@ -10,7 +10,7 @@ import shlex
 import unicodedata
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, require_output
+from pipesim.cli.arguments import Command, add_force, add_value, require_output
 from pipesim.errors import UsageError
 
 TEMPLATE = Path(__file__).with_name("template.py")
@@ -19,21 +19,14 @@ NAME = "my_kernel"  #: of the template's function, its protocol and, in its text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        type=Path,
-        nargs="?",
-        metavar="FILE",
-        help="the file to write; a protocol's function is named after it, a launch file is beside the PTX by default",
+    text = "the file to write; a protocol's function is named after it, a launch file is beside the PTX by default"
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=text)
+    text = (
+        "write a launch file for this kernel; of a program, library, object, fat binary or a compiler's cache "
+        "that has PTX of it, the PTX as well, into the current folder"
     )
-    parser.add_argument(
-        "--ptx",
-        type=Path,
-        metavar="KERNEL.ptx",
-        help="write a launch file for this kernel; of a program, library, object, fat binary or a compiler's cache "
-        "that has PTX of it, the PTX as well, into the current folder",
-    )
-    parser.add_argument("--entry", default="", metavar="NAME", help="the kernel, where there are several")
+    add_value(parser, "--ptx", "KERNEL.ptx", text, Path)
+    add_value(parser, "--entry", "NAME", "the kernel, where there are several", default="")
     add_force(parser)
 
 

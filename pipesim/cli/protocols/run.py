@@ -7,18 +7,7 @@ import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import (
-    Command,
-    add_force,
-    add_launch,
-    add_profile,
-    add_protocol,
-    add_strict,
-    add_window,
-    build_target,
-    require_output,
-    schedule_text,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 
@@ -27,27 +16,25 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
-    add_launch(parser)
-    add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
-    parser.add_argument("--recording", action="store_true", help="add the cost of recording each event on the GPU")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="give up (exit code 3) after N operations")
-    parser.add_argument(
-        "--save-trace", type=Path, metavar="FILE", help="write the simulated events as a trace (Parquet)"
+    given.add_protocol(parser)
+    given.add_launch(parser)
+    given.add_profile(parser)
+    given.add_flag(parser, "--recording", "add the cost of recording each event on the GPU")
+    given.add_value(parser, "--max-steps", "N", "give up (exit code 3) after N operations", int)
+    given.add_value(parser, "--save-trace", "FILE", "write the simulated events as a trace (Parquet)", Path)
+    given.add_window(
+        parser, "keep only the iterations A to B-1 of every agent in the saved trace, as the recorder does"
     )
-    add_window(parser, "keep only the iterations A to B-1 of every agent in the saved trace, as the recorder does")
-    parser.add_argument("--save-program", type=Path, metavar="FILE", help="write the flat program (JSON)")
-    parser.add_argument(
-        "--schedule", metavar="TEXT", help="replay this schedule, as printed by `pipesim check`, instead of simulating"
-    )
-    add_strict(parser)
-    add_force(parser)
+    given.add_value(parser, "--save-program", "FILE", "write the flat program (JSON)", Path)
+    text = "replay this schedule, as printed by `pipesim check`, instead of simulating"
+    given.add_value(parser, "--schedule", "TEXT", text)
+    given.add_strict(parser)
+    given.add_force(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
     _check_outputs(options)
-    if options.max_steps is not None and options.max_steps < 1:
-        raise ParameterError(f"--max-steps {options.max_steps}", correction="give 1 or more")
+    given.require_positive(options, "max_steps")
     if options.schedule is not None:
         return _walk(options)
 
@@ -63,7 +50,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.files import write_trace
 
     profile = load_profile(options.profile or "h100")
-    program = build_target(options, options.protocol, timed=True)[1]
+    program = given.build_target(options, options.protocol, timed=True)[1]
     gc.collect()  # what a kernel was read from has cycles, and a third of the memory that a long run takes
     window = _clip_window(options.window, program) if options.window is not None else None
     if options.save_program is not None:
@@ -82,7 +69,7 @@ def _walk(options: argparse.Namespace) -> int:
     for name in ("profile", "recording", "max_steps", "save_trace"):
         if getattr(options, name):
             raise ParameterError(
-                f"--schedule and --{name.replace('_', '-')} cannot be combined",
+                f"--schedule and {given.flag_of(name)} cannot be combined",
                 cause="a schedule is replayed in moves: it has no cycles and leaves no trace",
                 correction="leave one of them out",
             )
@@ -93,10 +80,10 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.run import walk_lines
 
-    target, program = build_target(options, options.protocol)
+    target, program = given.build_target(options, options.protocol)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
-    text = schedule_text(options.schedule)
+    text = given.schedule_text(options.schedule)
     report = replay_report(program_of_schedule(target, program, text, options.ctas), text)
     return show_answer(options, document_of(report), lambda width: walk_lines(report, width))
 
@@ -108,7 +95,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         )
     for path in (options.save_trace, options.save_program):
         if path is not None:
-            require_output(path, force=options.force)
+            given.require_output(path, force=options.force)
     if options.save_trace is not None and options.save_trace == options.save_program:
         raise ParameterError(
             f"{options.save_trace} cannot be both the trace and the program", correction="give each a file of its own"
@@ -130,7 +117,7 @@ def _clip_window(window: tuple[int, int], program: Program) -> tuple[int, int]:
     return window[0], min(window[1], last)
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "run",
     "simulate a protocol",
     "Simulate a protocol on one device's latency profile and report what happened.",

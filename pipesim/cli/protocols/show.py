@@ -3,16 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import (
-    Command,
-    add_force,
-    add_launch,
-    add_protocol,
-    add_untrusted,
-    params_of,
-    require_output,
-    target_of,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 
@@ -20,14 +11,12 @@ _MOST_DRAWN = 2  #: kinds of CTAs with other parts than the first
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
-    add_launch(parser)
-    parser.add_argument(
-        "--rank", type=int, default=0, metavar="R", help="the CTA of this rank in its cluster (default 0)"
-    )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="also write the diagram as an SVG picture")
-    add_force(parser)
-    add_untrusted(parser)
+    given.add_protocol(parser)
+    given.add_launch(parser)
+    given.add_value(parser, "--rank", "R", "the CTA of this rank in its cluster (default 0)", int, 0)
+    given.add_value(parser, "--svg", "FILE", "also write the diagram as an SVG picture", Path)
+    given.add_force(parser)
+    given.add_untrusted(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -37,7 +26,7 @@ def _carry_out(options: argparse.Namespace) -> int:
                 f"--svg {options.svg}: the picture can only be written as SVG",
                 correction=f"name it {options.svg.with_suffix('.svg')}",
             )
-        require_output(options.svg, force=options.force)
+        given.require_output(options.svg, force=options.force)
 
     from pipesim.answers.every_cta.kinds import anatomies
     from pipesim.formats.documents import anatomy_document
@@ -46,8 +35,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.pictures.svg import show_svg
 
     with progress(f"flattening {options.protocol}"):
-        target = target_of(options, options.protocol)
-        program = target.build(params_of(options), grid=options.ctas)
+        target = given.target_of(options, options.protocol)
+        program = target.build(given.params_of(options), grid=options.ctas)
         found, *others = anatomies(target, program, options.rank)
     if options.svg is not None:
         write_whole(options.svg, show_svg(found).encode(), force=options.force)
@@ -59,7 +48,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     return show_answer(options, anatomy_document(found), lines)
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "show",
     "draw a protocol: roles, barriers, tiles",
     "Draw a protocol: its roles, the barriers between them, the tiles they pass on, and the resources of a CTA.",

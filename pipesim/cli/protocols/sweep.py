@@ -7,18 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import (
-    Command,
-    add_ctas,
-    add_force,
-    add_profile,
-    add_strict,
-    complete,
-    percentage,
-    require_output,
-    strictness_of,
-)
-from pipesim.cli.completers import parameters, protocols
+from pipesim.cli import arguments as given
+from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, remark, show_answer
 from pipesim.errors import ParameterError, UsageError
 
@@ -34,39 +24,29 @@ _MOST_VALUES = 100_000  #: of one parameter
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     named = parser.add_argument("protocol", help="a built-in name (see `pipesim list`), file.py or file.py:function")
-    complete(named, protocols)
-    given = parser.add_argument(
-        "-p", "--param", metavar="NAME=VALUES", action="append", default=[],
-        help="a parameter and its values: 2..8 (2 to 8), 16..64:16 (in steps of 16), 64,128,256, or one; "
-        "may be repeated",
-    )  # fmt: skip
-    complete(given, parameters)
-    add_ctas(parser)
-    add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
+    given.complete(named, protocols)
+    text = "a parameter and its values: 2..8 (2 to 8), 16..64:16 (in steps of 16), 64,128,256, or one; may be repeated"
+    given.add_params(parser, text, "NAME=VALUES")
+    given.add_ctas(parser)
+    given.add_profile(parser)
     parser.add_argument(
         "--by", choices=METRICS, default="auto",
         help="rank by cycles an iteration (period), cycles of the whole run (run), or work in the time of the run "
         "(throughput); auto, the default, takes the first of them that can be compared, and says which",
     )  # fmt: skip
-    parser.add_argument(
-        "--within", type=percentage, default=1.0, metavar="PERCENT",
-        help="how far from the best the smallest configuration may be (default 1)",
-    )  # fmt: skip
-    parser.add_argument("--no-proof", action="store_true", help="only simulate: what is ranked may be wrong")
-    parser.add_argument("--max-states", type=int, metavar="N", help="of the search for one proof (default 20,000)")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="operations of one simulation (default 2,000,000)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler, such as tcp://10.0.0.1:8786"
-    )
-    parser.add_argument(
-        "--results", type=Path, metavar="FILE",
-        help="keep every answer in this file, and continue it if it is there",
-    )  # fmt: skip
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the plot as a picture")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write all configurations as a table")
-    add_strict(parser)
-    add_force(parser)
+    text = "how far from the best the smallest configuration may be (default 1)"
+    given.add_value(parser, "--within", "PERCENT", text, given.percentage, 1.0)
+    given.add_flag(parser, "--no-proof", "only simulate: what is ranked may be wrong")
+    given.add_value(parser, "--max-states", "N", "of the search for one proof (default 20,000)", int)
+    given.add_value(parser, "--max-steps", "N", "operations of one simulation (default 2,000,000)", int)
+    given.add_jobs(parser, "processes (default: as many as there are processors)")
+    text = "compute on the Dask cluster of this scheduler, such as tcp://10.0.0.1:8786"
+    given.add_value(parser, "--dask", "ADDRESS", text)
+    given.add_value(parser, "--results", "FILE", "keep every answer in this file, and continue it if it is there", Path)
+    given.add_value(parser, "--svg", "FILE", "write the plot as a picture", Path)
+    given.add_value(parser, "--csv", "FILE", "write all configurations as a table", Path)
+    given.add_strict(parser)
+    given.add_force(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -92,7 +72,7 @@ def _sweep_request(options: argparse.Namespace) -> Sweep:
 
     values = values_of(options.param)
     with progress(f"flattening {options.protocol}"):
-        target = find(options.protocol).with_strictness(strictness_of(options))
+        target = find(options.protocol).with_strictness(given.strictness_of(options))
     return Sweep(
         target=target,
         axes={name: several for name, several in values.items() if len(several) > 1},
@@ -150,10 +130,10 @@ def _write(options: argparse.Namespace, path: Path, data: bytes) -> None:
         write_whole(path, data, force=options.force)
 
 
-def values_of(given: list[str]) -> dict[str, tuple[int, ...]]:
+def values_of(params: list[str]) -> dict[str, tuple[int, ...]]:
     """The ``-p NAME=VALUES`` of a sweep; ParameterError for one that is malformed or given twice."""
     found: dict[str, tuple[int, ...]] = {}
-    for text in given:
+    for text in params:
         name, equals, values = text.partition("=")
         if not equals or not name:
             raise ParameterError(
@@ -189,10 +169,7 @@ def _part(name: str, text: str) -> tuple[int, ...]:
 
 def _check(options: argparse.Namespace) -> None:
     """Everything that can be said about the line before any work."""
-    for name in ("jobs", "max_states", "max_steps"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ParameterError(f"--{name.replace('_', '-')} {value}", correction="give 1 or more")
+    given.require_positive(options, "jobs", "max_states", "max_steps")
     if options.dask is not None and options.jobs is not None:
         raise UsageError("--jobs and --dask cannot be combined", cause="a cluster has its own processes")
     if options.no_proof and options.max_states is not None:
@@ -203,12 +180,12 @@ def _check(options: argparse.Namespace) -> None:
     continued = options.results is not None and options.results.exists()  # what is there may be of the same command
     for path in (options.svg, options.csv):
         if path is not None:
-            require_output(path, force=options.force or continued)
+            given.require_output(path, force=options.force or continued)
     if options.results is not None:
-        require_output(options.results, force=True)
+        given.require_output(options.results, force=True)
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "sweep",
     "simulate a protocol at many parameters: the best, the smallest, what limits each",
     "Prove and simulate every combination of the given values, on all processors or on a Dask cluster, and rank them. "

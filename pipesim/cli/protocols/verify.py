@@ -4,53 +4,34 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli.arguments import (
-    Command,
-    add_chosen,
-    add_ctas,
-    add_launch,
-    add_params,
-    add_profile,
-    add_strict,
-    add_tolerance,
-    named_protocols,
-    params_of,
-    strictness_of,
-    target_of,
-)
+from pipesim.cli import arguments as given
 from pipesim.cli.output import complain, progress, show_answer
-from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
+from pipesim.errors import PipesimError, UnknownProtocolError, UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_chosen(
-        parser,
-        named="a built-in name (see `pipesim list`), file.py, file.py:function, a program's .json, or a kernel's .ptx; "
-        "several are summed up",
-        every="every built-in protocol, each compared with every recorded trace of it",
+    named = (
+        "a built-in name (see `pipesim list`), file.py, file.py:function, a program's .json, or a kernel's .ptx; "
+        "several are summed up"
     )
-    add_params(parser, "a parameter of every protocol named; may be repeated")
-    add_ctas(parser)
-    add_launch(parser)
+    every = "every built-in protocol, each compared with every recorded trace of it"
+    given.add_chosen(parser, named=named, every=every)
+    given.add_params(parser, "a parameter of every protocol named; may be repeated")
+    given.add_ctas(parser)
+    given.add_launch(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--no-hardware", action="store_true", help="do not compare with hardware")
-    which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
-    parser.add_argument(
-        "--traces",
-        type=Path,
-        metavar="FOLDER",
-        help="use the recorded traces in this folder (default: those that came with pipesim)",
-    )
-    add_profile(parser, "latency profile (default: the one of each device)")
-    add_tolerance(parser)
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
-    )
-    add_strict(parser)
+    given.add_flag(which, "--no-hardware", "do not compare with hardware")
+    given.add_flag(which, "--recorded", "use the recorded traces even if this machine has a GPU")
+    text = "use the recorded traces in this folder (default: those that came with pipesim)"
+    given.add_value(parser, "--traces", "FOLDER", text, Path)
+    given.add_profile(parser, "latency profile (default: the one of each device)")
+    given.add_tolerance(parser)
+    given.add_jobs(parser, "processes for several protocols (default: one a processor)")
+    given.add_strict(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    names = named_protocols(options, "verify")
+    names = given.named_protocols(options, "verify")
     _check(options)
     if options.all or len(names) > 1:
         return _verify_several(options, names)
@@ -69,10 +50,10 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     profile = load_profile(options.profile) if options.profile else None
     source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
-        target = target_of(options, name).with_strictness(strictness_of(options))
+        target = given.target_of(options, name).with_strictness(given.strictness_of(options))
     report = verify(
         target,
-        params_of(options),
+        given.params_of(options),
         profile=profile,
         traces=options.traces,
         hardware=HardwareSource.LEFT_OUT if options.no_hardware else source,
@@ -99,8 +80,8 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.report.pages.protocols.summary import summary_lines
 
     _refuse(options)
-    params = tuple(params_of(options).items())
-    subjects = [Subject(name, params, options.ctas, strictness_of(options)) for name in names]
+    params = tuple(given.params_of(options).items())
+    subjects = [Subject(name, params, options.ctas, given.strictness_of(options)) for name in names]
     unknown: dict[str, PipesimError] = {}
     for subject in subjects:
         try:
@@ -150,8 +131,7 @@ def _refuse(options: argparse.Namespace) -> None:
             cause="with several protocols every recorded trace is compared, and many have too few tiles for a period",
             correction="name one protocol, or leave --tolerance out",
         )
-    if options.jobs is not None and options.jobs < 1:
-        raise ParameterError(f"--jobs {options.jobs}", correction="give 1 or more")
+    given.require_positive(options, "jobs")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -165,7 +145,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError(f"there is no folder {options.traces}", correction="check the path of --traces")
 
 
-COMMAND = Command(
+COMMAND = given.Command(
     "verify",
     "check, simulate and compare with hardware: the main job",
     "Check a protocol for every schedule, simulate it, and compare it with hardware (a GPU if there is one, else "
