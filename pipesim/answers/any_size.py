@@ -1,7 +1,5 @@
 """A protocol's trip counts, and what is proved for all of their values: between the proof and those who ask."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import assert_never

@@ -4,8 +4,6 @@ Work is counted in operations of the programs that a step makes or tries, so tha
 under any load. Seconds only end a step early where a person sets a limit, and the answer says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from time import monotonic

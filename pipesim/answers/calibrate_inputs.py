@@ -1,7 +1,5 @@
 """Which recordings a profile is fitted to: those that may be, each once, and of these enough of every kernel."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

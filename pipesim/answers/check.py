@@ -3,8 +3,6 @@
 Between the proof, which sees flat programs only, and those who ask: the command line, Python and pytest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

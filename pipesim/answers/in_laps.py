@@ -1,7 +1,5 @@
 """A trace of so long a run that its program is not made: the protocol's loop is known by its laps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What every kind of finding is, read off :mod:`pipesim.findings`."""
 
-from __future__ import annotations
-
 import difflib
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """``[tool.pipesim]`` of ``pyproject.toml``: what a project checks, what fails there, and what it ignores."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The program that a trace is compared with: the one that it was recorded of, or another one that was named."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS

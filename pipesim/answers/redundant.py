@@ -5,8 +5,6 @@ after the last one at which the whole program starts to repeat, so that what hol
 offered. The set is proved for every value by the argument of the whole program where that has one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One simulated run: its line, its length, where its time goes, and what failed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

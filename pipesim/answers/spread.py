@@ -1,7 +1,5 @@
 """The parts of a long work spread over processes: results in the order of the parts; whatever ends one ends all."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence

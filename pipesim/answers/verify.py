@@ -1,7 +1,5 @@
 """The main job: check a protocol for every schedule, simulate it, and compare it with the hardware."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor

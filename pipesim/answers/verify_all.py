@@ -1,7 +1,5 @@
 """Several protocols: each checked, simulated, and compared with every recording of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

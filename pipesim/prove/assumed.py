@@ -4,8 +4,6 @@ One more run, of the same program under those rules, shows it (docs/memory-order
 that does not represent the others, or is not followed to its end, what cannot be excluded is assumed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Whether a program of one order has the schedules of its kernel is said in :mod:`.word_order`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

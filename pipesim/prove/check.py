@@ -1,7 +1,5 @@
 """The verdict for every schedule: by the certificate, else by a schedule that fails, else by search."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ all schedules; where none does, an access whose order it would show is not decid
 in time alone: a relaxed arrival or wait carries no order of memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum

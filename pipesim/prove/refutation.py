@@ -3,8 +3,6 @@
 Also which faults are certain where the program has accesses that may not happen, or copies of inferred bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import Enum

@@ -26,8 +26,6 @@ for each and the same items in each read (docs/proof.md), so what is found is so
 one. Where the run does not reach its end, what an agent would still read counts as read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

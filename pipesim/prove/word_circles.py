@@ -8,8 +8,6 @@ release and acquire, goes one way only. So a circle has two steps or more that i
 one is where a ``fence.sc`` lies between each two (PTX ISA, "Memory Consistency Model": causality order, Fence-SC).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol

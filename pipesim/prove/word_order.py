@@ -7,8 +7,6 @@ schedule: what holds of it holds of them. The argument is by the first wait of a
 there the schedule is one of the program.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

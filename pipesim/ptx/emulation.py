@@ -1,7 +1,5 @@
 """A kernel with the values of one launch: what its cluster does, warp by warp."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """How many tiles a run is handed out by cluster launch control, and what other CTAs may leave besides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A kernel's PTX file and its launch file, as a command line names them, to a flat program."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

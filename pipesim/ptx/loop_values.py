@@ -4,8 +4,6 @@ PTX has no names, so the text is the evidence: its loops around the place of the
 steps. A variable is named if the branch is in as many loops, and one register had its values in every iteration.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

@@ -5,8 +5,6 @@ name only, for example ``kernel.cu:49``, which another kernel of the same proces
 its own, and a report is written while that of its kernel is the current one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

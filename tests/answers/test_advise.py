@@ -1,7 +1,5 @@
 """Advice: what limits a protocol is what a change relieves; stages are found by what they do; costs and verdicts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.advise.advise import advise

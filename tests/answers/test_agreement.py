@@ -1,7 +1,5 @@
 """One agreement of a recorded hang in every command, and of its twin, which the model does not follow."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Loops that a vote of the CTA ends, or a word that one thread stores: proved for all answers, never refuted by one."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.check import check

@@ -1,7 +1,5 @@
 """What is claimed of any number of iterations: far values and combinations are tried before it is said."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim import Protocol, Warp

@@ -1,7 +1,5 @@
 """The verdict as a report: the smallest sizes, the causes of a deadlock, and what is told of the unknown."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.check import check

@@ -1,7 +1,5 @@
 """A check in steps: the verdict first, each step in its time, and nothing lost of what is known when it is ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import Mock

@@ -1,7 +1,5 @@
 """Corrections of two lines about one barrier, and what is said where another finding is about the same barrier."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipesim import Protocol, Warp

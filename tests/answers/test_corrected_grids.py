@@ -3,8 +3,6 @@
 Every wrong description is the text of a right one with one change, which is what is offered.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups of warps that take turns, unrolled apart, and what warps give back too early or never: one change."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small kernels that are wrong by one line, beside the right ones, and the correction that is offered for each."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Corrections of locks in kernels whose CTAs talk, each proved: edits of a right kernel's PTX."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

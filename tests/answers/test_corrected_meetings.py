@@ -1,7 +1,5 @@
 """Meetings of all warps that are missing where groups of them meet apart, and masks of multicasts: small kernels."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Every wrong description is the text of a right one with one change.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

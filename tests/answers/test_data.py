@@ -1,7 +1,5 @@
 """Answers as data, without a command line: what is computed, its conclusion, and its reasons with their numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace

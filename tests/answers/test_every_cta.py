@@ -1,7 +1,5 @@
 """Which CTAs do the same, against reading every one; kernels that are right in the first CTA and wrong in another."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

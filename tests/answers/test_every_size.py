@@ -1,7 +1,5 @@
 """The values of a word of a kernel's parameters: classes against reading every value, and verdicts about all."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Kernels that arrays in memory decide about, for all contents: kinds against reading each, right and wrong twins."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import pairwise, product

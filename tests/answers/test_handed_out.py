@@ -1,7 +1,5 @@
 """Kernels that are handed out tiles which do not all do the same: kinds against reading each, right and wrong twins."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import pairwise, product

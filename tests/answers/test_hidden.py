@@ -1,7 +1,5 @@
 """Two mistakes in one protocol: the second is reported as well, with the change without which the first hides it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim import Protocol, Warp

@@ -1,7 +1,5 @@
 """Warps that wait for each other by words of shared memory, or of global memory that one CTA alone uses."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.check import check

@@ -1,7 +1,5 @@
 """Lines of a kernel's PTX with a mistake: what is offered, in the words of the line; one that hangs is read again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Slips at single instructions of a kernel's PTX: the line as it was is among those that are tried before all else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels that run longer than is followed, without laps that are like others: against reading all laps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

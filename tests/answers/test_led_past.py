@@ -1,7 +1,5 @@
 """Why something did not come: kernels in which a branch leads a warp past an arrive, a copy or a meeting, or out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Words of global memory that are polled by atomics, looked at once, or tried: what is proved, and what is refuted."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.check import check

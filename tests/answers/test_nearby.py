@@ -1,7 +1,5 @@
 """Values nearby for which a check says the same: against reading them, and where nothing is said."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

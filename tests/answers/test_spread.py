@@ -1,7 +1,5 @@
 """A long work spread over processes: the order of the results, a process that dies, and Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

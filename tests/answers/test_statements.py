@@ -1,7 +1,5 @@
 """Statements of the source that a compiler repeats, where it does not say the call again: which lines are of one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Of what a period is: of an iteration of every role, or of one role that handles several items in each."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.answers.run import iteration_of, run

@@ -1,7 +1,5 @@
 """Sweeps: every configuration has an answer, in the order of the axes; the best, and the smallest nearly as good."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Waits for words of global memory in a grid whose CTAs do the same: they end, and none before all have come so far."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0 is right, the others are wrong.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Deadlocks that no order of operations prevents, which stand where a kernel has more order than its program."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs on which an engine was wrong once, found by ``tools/judge_proof.py``: the seeds, and what was wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.judge_proof import JUDGED

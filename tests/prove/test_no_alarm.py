@@ -1,7 +1,5 @@
 """What looks suspicious and is right: each small protocol is proved, and a wrong twin of it is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The optional rules: what a proof without them rests on or notes, and what they find, with its correction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

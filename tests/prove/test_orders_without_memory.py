@@ -1,7 +1,5 @@
 """What orders agents in every schedule and no memory: never proved where it is all that orders two accesses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs of which only the beginning of some agents was read: what is found in it stands, and nothing is proved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every ready-made protocol at every size: proved for all schedules, but for what upstream gets wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.ending import Ending

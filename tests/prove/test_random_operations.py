@@ -1,7 +1,5 @@
 """The engines of the proof on programs of every operation, and what such programs have shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The engines of the proof against each other on random programs; ``tools/judge_proof.py`` does it by the thousand."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """``setmaxnreg``: a request for more waits until the CTA's pool has it, in every engine; who gives late hangs."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -2,8 +2,6 @@
 and right programs that wait twice for one phase.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Warp groups: which warps execute wgmma and setmaxnreg together, and how many registers a CTA has. Wrong and right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """A line of a kernel that is written otherwise: read by itself, the kernel is as if its whole file had been read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

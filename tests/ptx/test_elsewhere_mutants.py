@@ -1,7 +1,5 @@
 """What is wrong at another size alone, or for a tile that is handed out alone, is refuted there, and named."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CTAs and warps that end while others go on, or with work under way, read from PTX: each right and wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import Assumption, Strictness

@@ -1,7 +1,5 @@
 """The condition that led past an arrive, and the variables of the loops around it: right ones, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

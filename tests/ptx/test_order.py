@@ -1,7 +1,5 @@
 """Orders that PTX does not promise and kernels rely on, read from PTX: each right, wrong, and under its strict rule."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import LENIENT, Assumption, Strictness

@@ -1,7 +1,5 @@
 """Kernels with ``__syncthreads`` and shared memory alone: each is proved, and refuted with its mistake."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reader and the engines against every schedule of random kernels (``tools/judge_proof.py`` has many more)."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The text of the lines that a kernel's PTX names is shown wherever pipesim was started; other files' text is not."""
 
-from __future__ import annotations
-
 import json
 import linecache
 import shutil

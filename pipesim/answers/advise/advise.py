@@ -4,8 +4,6 @@ Which parameters are numbers of stages is seen by what they do: one more, and a 
 agents and CTAs stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ by stage. That is the address arithmetic of the code, as far as it was followed:
 of stages has an instruction for each, and shows no ring.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence

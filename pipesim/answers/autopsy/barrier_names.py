@@ -5,8 +5,6 @@ repeat: of several instructions of one kind at one place the first alone is know
 ``asm``: assemblers leave the innermost places of some instructions out.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

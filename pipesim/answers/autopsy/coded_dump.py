@@ -5,8 +5,6 @@ PTX (``Helpers``), of calls that were inlined and of others: a function that is 
 from where a CALL leads to where the next one does.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 An exception stops every warp of its context where it is, so that nothing is known of their waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipesim.answers.autopsy.coded_dump import CodedDump

@@ -5,8 +5,6 @@ its address. Where memory, or an early end, leads a CTA past its store, it is fo
 were known, and no end with a condition were sure.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ at one of its waits until the others stand still, as a warp does that misses a p
 word of global memory, where the program does not wait, stays for good.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

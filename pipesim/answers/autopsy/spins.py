@@ -4,8 +4,6 @@ The machine code of the loop is executed with the registers of the dump and a va
 that its comparisons name it is known whether the loop ends, and what agrees with all of them is what it waits for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -3,8 +3,6 @@
 All of it is read off the paths of the warps: a warp whose way is not known supplies nothing that is named here.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A path from the kernel's entry is known to reach where the dump shows the warp b
 those that are known are the same. Continued from there it begins with the registers of the dump.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

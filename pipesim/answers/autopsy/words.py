@@ -1,7 +1,5 @@
 """The barrier words in the shared memory of a CTA: those that warps wait for, and others by their form."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 What a step has found when it is ended stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What a check knows so far, and its report. Its verdict may be about another size or CTA than was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain

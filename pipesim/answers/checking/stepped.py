@@ -3,8 +3,6 @@
 What a step has found when it is ended, by its time limit or by its caller, stays in the report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never

@@ -1,7 +1,5 @@
 """Bounds of expressions where each element of free arrays lies in a range, however many values that has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pipesim.answers.every_cta.conditions import Evaluation

@@ -3,8 +3,6 @@
 It is read once more with these words, in each order of atomics whose answers decide, where it is not proved without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ and waits until a word has what all have added so far. Each CTA is followed by i
 there are CTAs. The argument is in docs/proof.md ("Words of global memory").
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
 

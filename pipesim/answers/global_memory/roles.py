@@ -1,7 +1,5 @@
 """What an access to global memory is to those of other clusters and warps: weak or strong, and what it leaves."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

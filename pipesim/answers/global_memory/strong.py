@@ -1,7 +1,5 @@
 """Strong accesses of clusters to the same bytes: no data race, but updates may be lost, and their order may decide."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection
 

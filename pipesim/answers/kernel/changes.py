@@ -1,7 +1,5 @@
 """Changes of lines of a kernel's PTX that may correct it: what its flat program does not say, or says less exactly."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -5,8 +5,6 @@ so that changes can be tried on all that it does. What its program does not say 
 operands of memory that is read too early) is asked of the file with lines changed, which is read again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Why something that a barrier of a kernel waits for did not come: the branch by which an agent went past it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """A kernel's PTX file beside what its warps did: which lines became which operations, and changes of lines."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping

@@ -5,8 +5,6 @@ Where that is missing, at another word, of another value, before the data, or wi
 written otherwise, and the kernel is read again with 2, 3 and 4 CTAs together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

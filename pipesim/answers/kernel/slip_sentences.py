@@ -1,7 +1,5 @@
 """A slip at an instruction of a kernel in words: the line as it should be, and what the kernel does otherwise then."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest

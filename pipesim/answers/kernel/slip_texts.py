@@ -5,8 +5,6 @@ it or beside it, a comparison its neighbour; the address of an mbarrier is that 
 fault. Each has a cost: the lower, the likelier. What is written is only tried, never offered as it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set

@@ -4,8 +4,6 @@ From the instructions at which the finding shows it goes back to what computes t
 What each of them may have been meant to be is in :mod:`pipesim.answers.kernel.slip_texts`.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

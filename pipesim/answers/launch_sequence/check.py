@@ -5,8 +5,6 @@ it has executed ``griddepcontrol.launch_dependents`` or ended, and its wait retu
 its memory is visible. Nothing is promised of kernels before that one, unless it has waited for them itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The launches of a file in their order, with streams, events and buffers: ``sequence`` of ``launches.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a kernel does to global memory in all CTAs of a launch, in relation to its waits and triggers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

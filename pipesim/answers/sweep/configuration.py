@@ -3,8 +3,6 @@
 Any error in it is part of its answer, so that no configuration is lost from the sweep.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -4,8 +4,6 @@ Built-in protocols travel by name, the programs of a file as data, so that no fi
 worker must have this version of pipesim. A cluster that is lost ends the sweep with the answers that are there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence

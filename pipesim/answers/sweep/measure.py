@@ -2,8 +2,6 @@
 of advice, that simulates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.answers.views.sweep import Resources, Times, WorkUnit

@@ -1,7 +1,5 @@
 """A sweep: every configuration proved and simulated, on this machine's processors or on a cluster, then ranked."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence

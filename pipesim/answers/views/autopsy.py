@@ -1,7 +1,5 @@
 """What ``autopsy`` answers: of each launch in a core dump, how its CTAs stand, and who waits for whom."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

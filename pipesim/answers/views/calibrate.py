@@ -1,7 +1,5 @@
 """What ``calibrate`` answers: a fitted profile, value by value, how far off it is, and which captures would help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.conform.fit.values import CalibratedValue, Proposal, ValueState

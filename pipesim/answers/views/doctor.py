@@ -1,7 +1,5 @@
 """What ``doctor`` answers: what this machine has of what pipesim uses, and so what can be done on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

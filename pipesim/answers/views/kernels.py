@@ -1,7 +1,5 @@
 """What a check of a folder, a program or a library answers: a row for each of its kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

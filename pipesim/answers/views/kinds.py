@@ -1,7 +1,5 @@
 """What ``explain`` answers: every kind of finding and warning in a line, or one of them in full."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """What ``launches`` answers: the kernels that a program launched, what was written of each, and verdicts if asked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

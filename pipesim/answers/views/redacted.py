@@ -1,7 +1,5 @@
 """A report to be shown to others: without parameters, folders and what their values decided."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace

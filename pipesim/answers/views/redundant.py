@@ -1,7 +1,5 @@
 """What ``check --redundant`` answers: the synchronisation of a proved program that it does not need."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

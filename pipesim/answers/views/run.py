@@ -1,7 +1,5 @@
 """What ``run`` answers: one simulated schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,7 +1,5 @@
 """What ``check --sequence`` answers: for pairs of launches what both access, and what orders it or does not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

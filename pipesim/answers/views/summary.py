@@ -1,7 +1,5 @@
 """What ``verify`` answers about several protocols, and what ``list`` says of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum

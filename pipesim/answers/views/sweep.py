@@ -1,7 +1,5 @@
 """What ``sweep`` and ``advise`` answer: the result of each configuration, and which are the best."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

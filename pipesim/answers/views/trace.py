@@ -1,7 +1,5 @@
 """What the comparison of a trace with its program answers, that of two traces, and ``verify``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

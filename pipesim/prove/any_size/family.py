@@ -15,8 +15,6 @@ among these (:meth:`Family.far`), so that what happens only every so often is me
 assumed: :meth:`Family.covers` compares its program.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

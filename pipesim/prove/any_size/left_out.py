@@ -7,8 +7,6 @@ are gone through as often again, each exactly once: none of them begins in one l
 next.
 """
 
-from __future__ import annotations
-
 from operator import add, le, sub
 
 from pipesim.model.program import Program

@@ -9,8 +9,6 @@ Unlike :mod:`pipesim.prove.any_size.family` this asks nothing of other values of
 of whose operations are compared.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pipesim.model.ops import Operation

@@ -1,7 +1,5 @@
 """What every agent does at each move of a schedule: the rows of a timeline in moves, where a simulation has cycles."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NamedTuple
 

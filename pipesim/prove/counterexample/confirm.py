@@ -1,7 +1,5 @@
 """From a doubt to a schedule that shows the fault: the causal past of what is doubted, then that, then on to an end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from pipesim.model.coverage import Assumption

@@ -1,7 +1,5 @@
 """Deadlocks of every schedule: what no order of operations prevents."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pipesim.model.groups import ASYNC_BYTES, BARRIER, CHANGES_PHASE, DELAYED_ARRIVALS, MEETING_WAITS, PLAIN_WAITS

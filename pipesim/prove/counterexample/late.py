@@ -1,7 +1,5 @@
 """What has to be late for a schedule: an agent, or a transfer, that could continue for long and does not."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest

@@ -14,8 +14,6 @@ copy of a later phase has overwritten them before any did. What threads and tens
 is forgotten: they may add to it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Doubts and schedules by the program's names: who, which operation, on what, in which phase, and the author's line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -8,8 +8,6 @@ agent in every schedule. Here an agent learns of a phase what comes before the i
 arrive of a later phase must know all of that: then no schedule tells the agent less.
 """
 
-from __future__ import annotations
-
 from typing import Generic, Protocol, Self, TypeVar
 
 from pipesim.model.groups import BARRIER, COMMITS, COUNT, EXPECT, LIFE, ON_BARRIER, SUPPLIES_HERE, TOKEN

@@ -1,7 +1,5 @@
 """The edits that could be removals: read off the program and one run of it, in the order of what they gain."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 

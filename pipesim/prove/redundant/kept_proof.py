@@ -5,8 +5,6 @@ the libraries do that read a stage and hand it back without a proxy fence, a rem
 was kept: it adds nothing to what the proof assumes. Nor may it leave a transfer in flight at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

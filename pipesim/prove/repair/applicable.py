@@ -5,8 +5,6 @@ warp that does not do what its siblings do, a number that differs from what the 
 operation, and that before another plan: other phases, fewer waits. Nothing here is printed before it is proved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, islice, pairwise, takewhile

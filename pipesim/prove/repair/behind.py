@@ -4,8 +4,6 @@ Either the finding hides it, as a hang does all that would come later: then the 
 that removes the finding. Or it is of the same kind, and at other lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ Where the mistake leaves stages of a ring unused, the ring still has them: an ar
 signal, and a tile has a slot for each stage of the barriers on which the copies to it complete.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

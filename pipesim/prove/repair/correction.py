@@ -1,7 +1,5 @@
 """A likely correction: the single change of the protocol with which it is proved. Where none is, nothing is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from heapq import merge

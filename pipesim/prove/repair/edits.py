@@ -4,8 +4,6 @@ A correction changes every iteration alike. It is named by roles, groups of barr
 what corrects the smallest program that fails can be tried on the one that was asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ What is wrong in one of them is wrong in all: ``softmax0`` arrives on ``C0`` whe
 role that serves both waits for both.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -7,8 +7,6 @@ Two operations may be carried out at the same time if neither occurs before the 
 schedule. What a correction serialises are those of which no two uses of memory are so any more.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import combinations
 

@@ -11,8 +11,6 @@ exclude each other from. A try that only spares a wait changes neither. Where th
 every schedule and there is nothing to ask.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ be passed, whatever the result of a try_wait, and a phase to complete as soon as
 between two waits is the same in every state, and read off the code once (:mod:`pipesim.prove.search.ways`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, assert_never
 
 from pipesim.model.barrier import LIVE, BarrierState, token_phase

@@ -4,8 +4,6 @@ Equal states are equal rows, and rows are cheap to copy and to look up. A row is
 back into it, so whoever wants to know what can happen next asks the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 

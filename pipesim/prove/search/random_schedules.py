@@ -6,8 +6,6 @@ than a choice at every move, which keeps all agents together (S. Burckhardt et a
 Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010).
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from pipesim.model.ending import Ending

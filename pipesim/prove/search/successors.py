@@ -4,8 +4,6 @@ A process is an agent, or a transfer under way. What it can do depends on few pa
 answer to the same question in another state is remembered: which parts change, and to what.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from operator import itemgetter
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A way is cut into legs. A leg ends before an operation that can hold the agent u
 by then and what it brings on this leg: so whoever asks how far agents come adds up legs, not operations.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pipesim.model.groups import (

@@ -3,8 +3,6 @@
 Only bytes that one CTA writes and another one accesses: accesses within a CTA are not looked at here.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The flat program of what the warps of a cluster did, with the user's names: lines, barriers, roles and tiles."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Operations of the agents as they are emulated: tables by address, lines by position in the kernel's body."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

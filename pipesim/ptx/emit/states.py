@@ -6,8 +6,6 @@ number of times in each phase, all of them together as often as is expected, and
 again. Else the wait is for the state, by a register.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pipesim.model.groups import (

@@ -8,8 +8,6 @@ What its agent has observed by a strong access before comes before it without an
 but no access observes a weak store, which is morally strong with nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

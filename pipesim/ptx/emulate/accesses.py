@@ -1,7 +1,5 @@
 """Ordinary accesses of a warp: between two operations that synchronise, the union of the bytes that its lanes touch."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 PTX ISA, "barrier.cluster": a wait is for all threads of the cluster that have not exited.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Each is a free input: the kernel does what a run of it does for some answers. Wh
 what is proved holds for all of them, and what fails with some of them may never happen.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Of the accesses of an agent at one place two are kept: the first, or the first o
 last one. What a lane does after a wait stays after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

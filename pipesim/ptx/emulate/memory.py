@@ -4,8 +4,6 @@ A shared address carries the rank of its CTA in bits 24 and up, as the hardware'
 leader of a pair. Generic addresses of shared memory lie in a window of their own; those of other spaces are themselves.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field

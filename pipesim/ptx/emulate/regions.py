@@ -1,7 +1,5 @@
 """Regions of a kernel's control flow: what lies between a branch and the place where its ways meet again."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property

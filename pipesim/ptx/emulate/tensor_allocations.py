@@ -6,8 +6,6 @@ released. After ``relinquish_alloc_permit`` nothing is allocated; what was alloc
 and columns, before the kernel ends. All ``tcgen05`` instructions of a kernel have the same ``.cta_group``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 COLUMNS = 512  #: of tensor memory

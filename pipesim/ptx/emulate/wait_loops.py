@@ -1,7 +1,5 @@
 """Loops that wait: those that only spin on an mbarrier or a word, and those whose end threads vote on or are handed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

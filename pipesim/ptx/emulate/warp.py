@@ -7,8 +7,6 @@ do so is one of many. What lacks something is a guess: the wait for the earliest
 phases come after it. Where the guess is wrong the cluster hangs again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ A wait that ends with several values, a load that waits for nothing, an atomic t
 alone (``if (atomicCAS(lock, 0, 1) == 0)``): a run says what else might be seen, and the next one is made so that it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from pipesim.model.words import Look, WordEvent

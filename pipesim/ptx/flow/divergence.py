@@ -4,8 +4,6 @@ Divergence analysis as compilers do it, without regard to order: a value differs
 lane's own number or of what each lane has for itself; or if it is written where only some lanes may come.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 

@@ -5,8 +5,6 @@ Blocks are numbered in the order of the text. ``Graph.exit`` is a virtual block 
 post-dominators: the lanes that do not trap meet where they would meet without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -6,8 +6,6 @@ was. So the loop is a wait of that thread, and what all do in its last round is 
 that all threads of the CTA are in the loop, shows when it is followed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pipesim.ptx.flow.graph import Graph, Loop

@@ -4,8 +4,6 @@ A call of a function without a body, of one through a register, and of one that 
 has the modifier ``RECURSIVE``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 

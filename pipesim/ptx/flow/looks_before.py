@@ -5,8 +5,6 @@ for the load of the wait: a run in which it sees a value that ends the loop is o
 between two loads, such as a fence, is not done in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipesim.ptx.flow.graph import Graph

@@ -4,8 +4,6 @@ A loop on which no synchronisation depends is not followed, and what comes after
 other reason to do so than that the loop is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

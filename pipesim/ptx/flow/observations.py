@@ -1,7 +1,5 @@
 """What is made of values that are loaded: updates that are not atomic, what decides anything, what a store leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from pipesim.ptx.flow.opcodes import may_touch_global

@@ -11,8 +11,6 @@ PTX ISA, "wgmma.fence": one comes before the first ``wgmma.mma_async``, and betw
 the same shape are excepted. A ``mov`` passes the last access of a register on, as the allocator makes one of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ register), shared, local and global memory where a value that is read matters, g
 whether a block runs. Floating point, the results of matrix products and loads of data fall away by themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

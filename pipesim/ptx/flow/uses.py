@@ -1,7 +1,5 @@
 """Which registers an instruction reads and writes, and which of what it reads its synchronisation depends on."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

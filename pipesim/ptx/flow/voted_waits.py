@@ -5,8 +5,6 @@ of the thread that loads decides, as those of the others stay as they are. So th
 the barrier at which all vote is one that all reach when it has ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Conditions on the free inputs of a run under which it is also the run of other inputs: ranges of sums of terms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd

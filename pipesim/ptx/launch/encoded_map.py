@@ -15,8 +15,6 @@ words 14-  sizes - 1 of the box in the others, 8 bits each; of im2col corners, t
 =========  ============================================================================================
 """
 
-from __future__ import annotations
-
 import struct
 
 from pipesim.ptx.launch.values import TensorMap

@@ -1,7 +1,5 @@
 """The JSON form of a launch: ``read_launch`` and ``launch_json`` are inverse (docs/launch-file.md)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

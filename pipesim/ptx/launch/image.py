@@ -1,7 +1,5 @@
 """The memory that a launch gives a kernel: bytes of the parameters and of what its pointers lead to, where known."""
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator

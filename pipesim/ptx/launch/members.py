@@ -1,7 +1,5 @@
 """The members of the objects in a launch file, with errors that name their place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Words and boxes of a launch, of the command line: ``--set 384=64``, ``--set 8:16=5``, ``--box a=bf16:64,128``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from math import prod

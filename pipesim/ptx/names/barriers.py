@@ -6,8 +6,6 @@ and copies decides where that is not one array, and takes a name away that it co
 a number after it where several have the name) and "Unscoped names" (``_ZL`` name).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set

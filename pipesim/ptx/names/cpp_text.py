@@ -3,8 +3,6 @@
 This is not a parser: what it does not find is reported as not found, and a name that follows from it is not given.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from itertools import accumulate

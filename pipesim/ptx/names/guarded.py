@@ -6,8 +6,6 @@ several copies, its name has all: ``a+b.full[i]``. Where two lines make values o
 ``a:12.full[i]``; a barrier of which another one would then have the same name has no such name.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ The subset of the Itanium C++ ABI ("External Names") in which compilers write th
 substitutions, template arguments that are types, literals and packs. Of what is not in it only the name is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Calls and assignments in the text of a Python file: Gluon, CuTe DSL, Triton."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from functools import cached_property

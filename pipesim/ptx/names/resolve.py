@@ -4,8 +4,6 @@ The innermost place says which operand or argument it is. Where that is a parame
 says what was given for it; where it is a member, whose. So a wrapper, a class or a library is passed through.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Tiles by what the source calls them: the destination that a copy's line names."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The body of a function: statements between braces become instructions (PTX ISA, "Instruction Statements")."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Declarations: registers, variables with their initial values and offsets, and parameters (PTX ISA, "Variables")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Places in a PTX file: its text by lines, the author's lines that ``.loc`` names, and which of them reports name."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict

@@ -4,8 +4,6 @@ It reads what compilers write and what authors write in inline assembly. An opco
 whoever asks what an instruction does decides whether it is known. A newer version of PTX is read as well.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -4,8 +4,6 @@ Arithmetic counts by its instructions, since a warp issues one after another; lo
 longest chain in which each needs the result of the one before, and only where that result is read on the path.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ tiles; the products of a warp group become ``ENGINE_WORK`` before the first of t
 that another agent could notice, so the program that is proved goes without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """Any trip count: proved where a loop is a loop, and nowhere else; what is said of every value holds for later ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

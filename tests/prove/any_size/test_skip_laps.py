@@ -1,7 +1,5 @@
 """A long run without the laps that repeat: it says what the whole run says, whatever is wrong in any one of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

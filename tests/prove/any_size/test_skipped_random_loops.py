@@ -1,7 +1,5 @@
 """Laps that are left out of a long run: on random loops it says what the whole run says, items and all."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -3,8 +3,6 @@
 ``tools/judge_proof.py`` judges them by the thousand.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

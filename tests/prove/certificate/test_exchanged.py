@@ -1,7 +1,5 @@
 """Arrives that may be counted in the phase of another lap: proved where no agent can tell, and only there."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

@@ -3,8 +3,6 @@
 ``tools/judge_proof.py --family lives`` judges random programs of this kind by the thousand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What one run keeps of a program of 512 agents: not the moments of all of them for each operation, 4 KB each."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections import Counter

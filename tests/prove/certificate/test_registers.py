@@ -1,7 +1,5 @@
 """Requests for registers that come after others were given back: proved where the pool suffices in every schedule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

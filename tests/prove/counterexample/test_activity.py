@@ -1,7 +1,5 @@
 """The rows of a schedule's timeline, span by span."""
 
-from __future__ import annotations
-
 from pipesim.model.waits import WaitPurpose
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity

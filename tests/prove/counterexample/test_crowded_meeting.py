@@ -1,7 +1,5 @@
 """More threads come to a named barrier than it waits for: a doubt says both numbers."""
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict

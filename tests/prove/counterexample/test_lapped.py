@@ -1,7 +1,5 @@
 """A warp that waits by parity on a barrier whose users do not wait for it: found without a search."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim import Protocol, Warp

@@ -1,7 +1,5 @@
 """What is held up in a schedule is what the schedule needs, not whatever happens to wait for longest."""
 
-from __future__ import annotations
-
 from pipesim import Protocol, Warp
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.late import late_of

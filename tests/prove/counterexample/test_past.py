@@ -1,7 +1,5 @@
 """The causal past of a failure: what is left of a schedule when all else is taken out still fails in the same way."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.findings.catalog import NO_MOVE_SHOWS

@@ -1,7 +1,5 @@
 """A schedule as a line of text: round trips, what the command makes of it, and lines that are none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

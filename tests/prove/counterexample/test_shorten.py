@@ -1,7 +1,5 @@
 """Schedules without a move to spare, held against the plainest way to leave one out."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import cache

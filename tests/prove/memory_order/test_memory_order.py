@@ -1,7 +1,5 @@
 """Memory order: the observer against a naive graph, wrong twins and right ones, and everything that must not alarm."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A wgmma that four warps issue together keeps them in step, and orders none of their own accesses."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

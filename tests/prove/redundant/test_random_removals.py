@@ -1,7 +1,5 @@
 """Removals of random programs against a plain search; ``judge_proof.py`` does it at length."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

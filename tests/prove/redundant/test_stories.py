@@ -1,7 +1,5 @@
 """What can be removed of small protocols, and what cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

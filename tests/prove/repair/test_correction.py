@@ -1,7 +1,5 @@
 """Likely corrections: what they do, their words and lines, their limits, and that nothing else is offered."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

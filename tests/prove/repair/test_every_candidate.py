@@ -1,7 +1,5 @@
 """No change that is looked at ends in an exception, whatever the program: of wrong ones of all sizes and at random."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What is given back after its first use is given back after the last one of the same lap, not of the next."""
 
-from __future__ import annotations
-
 from pipesim import Protocol, Warp
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op

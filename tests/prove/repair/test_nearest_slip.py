@@ -2,8 +2,6 @@
 protocols, each wrong in one place.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipesim import Engine, Fence, Order, Protocol, Scope, Warp

@@ -1,7 +1,5 @@
 """Who takes turns after a change and did not before: two warps of one role, and two CTAs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -6,8 +6,6 @@ was not; *unjudged* has to be decided. Public kernels are read from ``~/.cache/p
 there are left out, as are those that need NVRTC where it is not installed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The search: pinned numbers of states, shortest schedules, and its limit."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.ending import Ending

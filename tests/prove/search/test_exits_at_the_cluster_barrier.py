@@ -1,7 +1,5 @@
 """The cluster barrier does not wait for agents that have ended, in every engine alike."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

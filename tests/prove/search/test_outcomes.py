@@ -1,7 +1,5 @@
 """Two outcomes, and what is left at exit: each with a twin in which nothing is to be said."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim import Fence, Protocol, Warp

@@ -1,7 +1,5 @@
 """Schedules made at random show what a search within its limit does not, and nothing of a program that is right."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import Assumption, Strictness

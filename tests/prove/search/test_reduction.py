@@ -1,7 +1,5 @@
 """Both searches against one that asks the machine for every move of every state, and footprints against the machine."""
 
-from __future__ import annotations
-
 from collections import deque
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The ways of agents in legs, and a choice of processes that is given up as soon as it cannot be the smallest."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import Verdict

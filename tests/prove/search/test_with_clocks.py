@@ -1,7 +1,5 @@
 """Memory order where the schedule decides who completes a phase: the search carries the clocks."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence, Set

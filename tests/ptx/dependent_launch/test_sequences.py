@@ -1,7 +1,5 @@
 """Launches one after the other: which bytes two of them share, and whether a wait, a stream or an event orders it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

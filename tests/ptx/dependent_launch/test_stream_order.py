@@ -1,7 +1,5 @@
 """What is complete at a launch, compared with the paths of a graph of starts, triggers, waits and ends."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Accesses to global memory before and after griddepcontrol.wait: kernels of CUDA, each right and wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

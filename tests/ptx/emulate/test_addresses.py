@@ -1,7 +1,5 @@
 """Addresses of accesses: shared, generic, and what no CTA of the cluster has."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.small_ptx import program_of, said

@@ -1,7 +1,5 @@
 """Memory over an mbarrier: it is free before the init and after the inval, and only in that order."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

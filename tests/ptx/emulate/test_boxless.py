@@ -1,7 +1,5 @@
 """Copies by tensor maps without a box: no proof rests on them, and no refutation on bytes that are inferred."""
 
-from __future__ import annotations
-
 import json
 import random
 from fractions import Fraction

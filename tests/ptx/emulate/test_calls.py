@@ -1,7 +1,5 @@
 """Calls that cannot be replaced by a body, and instructions that all lanes of a warp have to run together."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import LENIENT

@@ -1,7 +1,5 @@
 """Numbers in registers that are wider than their type, the carry, and masks of the lanes that execute."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.ptx.emulate.arithmetic.integers import extended

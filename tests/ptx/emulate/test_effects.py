@@ -1,7 +1,5 @@
 """What instructions do to memory and order: each is judged, as its twin shows, or counted, or does nothing there."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.findings.catalog import report_fault

@@ -1,7 +1,5 @@
 """Bytes that lanes of a warp hand to each other, and fences that some of them execute."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

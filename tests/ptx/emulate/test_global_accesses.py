@@ -1,7 +1,5 @@
 """What is recorded of accesses to global memory: bytes, where among an agent's operations, and what is not known."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccesses

@@ -1,7 +1,5 @@
 """Words of global memory that decide: what the launch gives, until a warp changes them; loops that wait for one."""
 
-from __future__ import annotations
-
 from pipesim.model.coverage import LENIENT, Assumed, Assumption
 from pipesim.model.program import Program
 from pipesim.prove.check import check

@@ -1,7 +1,5 @@
 """The bounds of results: of random integers within those of the operands every result is within its own."""
 
-from __future__ import annotations
-
 import operator
 from random import Random
 

@@ -1,7 +1,5 @@
 """What is known of a result of which only some bits of the operands are known: it holds for all values of the rest."""
 
-from __future__ import annotations
-
 import operator
 import random
 

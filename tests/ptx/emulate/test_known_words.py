@@ -1,7 +1,5 @@
 """Values that decide what a warp does next, and that come out of registers or words which other things use as well."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

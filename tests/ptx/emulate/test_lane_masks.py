@@ -1,7 +1,5 @@
 """Masks of lanes: what votes, elections and barriers of some lanes of a warp give, and masks that PTX forbids."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -3,8 +3,6 @@
 Random kernels with branches, loops and masks are judged against lanes that each run by themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random

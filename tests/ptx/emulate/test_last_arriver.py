@@ -1,7 +1,5 @@
 """The warp that comes last reads what all have stored: what tells it so orders that, and is not followed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

@@ -1,7 +1,5 @@
 """How many tiles cluster launch control hands out: enough that every ring is gone through again, or it is said."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

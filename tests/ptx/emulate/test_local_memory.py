@@ -1,7 +1,5 @@
 """Local memory of a warp: words that decide, what overlaps them, and stores that may not have happened."""
 
-from __future__ import annotations
-
 from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
 from pipesim.ptx.launch.values import Pointer

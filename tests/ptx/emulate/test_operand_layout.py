@@ -1,7 +1,5 @@
 """Which bytes of shared memory an operand of a matrix instruction reads (PTX ISA, "Matrix Descriptor", "Strides")."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import Verdict

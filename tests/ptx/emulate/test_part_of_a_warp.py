@@ -1,7 +1,5 @@
 """Fences and groups of copies that only some lanes run, or that run by a value which is not known."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import LENIENT

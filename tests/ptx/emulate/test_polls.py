@@ -1,7 +1,5 @@
 """Loops around a try: which of them are waits, and what they do while its answer is no."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict

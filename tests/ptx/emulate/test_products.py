@@ -1,7 +1,5 @@
 """Which columns of tensor memory a product of ``tcgen05`` writes (PTX ISA, "Data Path Layout")."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.ops import Op, Space, operand

@@ -1,7 +1,5 @@
 """Accesses to shared memory that are more than a load or store of known lanes: each wrong kernel has a right twin."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import LENIENT, Assumption

@@ -1,7 +1,5 @@
 """Warps that are not followed to their end: what is wrong in what was read is refuted, and all else is unknown."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.ending import Ending

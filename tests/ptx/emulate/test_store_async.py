@@ -1,7 +1,5 @@
 """``st.async`` and ``red.async``: bytes that lanes store in another CTA, counted by an mbarrier of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.ending import Ending

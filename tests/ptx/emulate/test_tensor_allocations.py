@@ -1,7 +1,5 @@
 """Tensor memory that is allocated, used, fenced and released as PTX has it, or not: the wrong twin's line and words."""
 
-from __future__ import annotations
-
 from itertools import starmap
 from pathlib import Path
 

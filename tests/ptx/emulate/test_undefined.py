@@ -1,7 +1,5 @@
 """What PTX does not allow of operands is a finding; what it leaves undefined otherwise forbids a proof."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.findings.catalog import report_fault

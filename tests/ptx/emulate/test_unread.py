@@ -1,7 +1,5 @@
 """What was not understood: unknown instructions, and accesses of shared memory at addresses that are not known."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.finding import Verdict

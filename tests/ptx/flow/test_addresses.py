@@ -1,7 +1,5 @@
 """Copies at addresses of global memory that are aligned in no execution."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Loops on which no synchronisation depends: that they end is assumed, where it does not follow from how they count."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.model.coverage import Assumed, Assumption

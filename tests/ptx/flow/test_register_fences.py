@@ -1,7 +1,5 @@
 """Where ``wgmma.fence`` is asked for, and where it is not (PTX ISA, "wgmma.fence")."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.findings.catalog import report_fault

@@ -1,7 +1,5 @@
 """Integers that vary with free inputs, against plain ones: random expressions and decisions, for all small inputs."""
 
-from __future__ import annotations
-
 import itertools
 import operator
 import random

@@ -1,7 +1,5 @@
 """Arrays in memory, cut to what reading a kernel asks for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

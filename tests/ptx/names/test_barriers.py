@@ -1,7 +1,5 @@
 """Barriers have the names of the source's arrays where these are certain, and else the line of their init."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Names of the launch file go before those of the source, and ``pipesim names`` writes them there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

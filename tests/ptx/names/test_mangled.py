@@ -1,7 +1,5 @@
 """Mangled names of kernels are read with the template arguments that tell them apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.ptx.names.paths import kernel_name

@@ -1,7 +1,5 @@
 """Expressions of the source as paths, and the array that a path is an element of."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.ptx.names.cpp_text import CppText

@@ -1,7 +1,5 @@
 """Tiles have the names of what copies write; equal ranges are slots of one tile."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An array of barriers, or of tiles, that is declared ``__shared__`` has the name of its declaration."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """By which rate an instruction is priced."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipesim.ptx.text.instruction import Instruction

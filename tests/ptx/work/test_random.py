@@ -1,7 +1,5 @@
 """The work of random kernels: what is inserted changes no operation, no order and no verdict."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Simulated times of kernels that no warp described, beside recorded ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

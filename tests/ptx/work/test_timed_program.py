@@ -1,7 +1,5 @@
 """The program that is simulated: that of the kernel, with what its warps compute between the operations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

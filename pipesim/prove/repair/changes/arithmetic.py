@@ -1,7 +1,5 @@
 """Corrections of numbers: counts, bytes, threads, lanes and masks, each worked out from what the program does."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Corrections of how often something is executed: in some iterations only, in an iteration too few or too many."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Corrections of what several agents do together: warps of a role, lanes of a warp, threads that meet."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Corrections of named barriers, of barriers of another stage, of lanes that meet, and of the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Corrections that add what a role lacks: arrives, waits, commits; or leave out waits that no agent needs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

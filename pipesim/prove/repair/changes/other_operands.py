@@ -3,8 +3,6 @@
 The evidence is what is left alone: a group at which no agent arrives while a role arrives twice on another one.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a correction adds to a program, where it is one operation beside one line of the author's source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

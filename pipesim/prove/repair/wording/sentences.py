@@ -1,7 +1,5 @@
 """Corrections in words: one sentence each, which says who does what, where, instead of what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import PurePath

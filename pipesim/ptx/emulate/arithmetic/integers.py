@@ -3,8 +3,6 @@
 Each function is exact for integers of its width, and takes values of any other kind as well (:func:`of_integers`).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from functools import partial

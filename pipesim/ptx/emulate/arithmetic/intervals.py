@@ -4,8 +4,6 @@ So an access of shared memory at an address that data decides is known to stay i
 known of each operand, None for nothing, and says nothing itself where an operand may be negative or may wrap around.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 Interval = tuple[int, int]  #: the least and the greatest integer

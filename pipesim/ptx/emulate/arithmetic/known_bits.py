@@ -4,8 +4,6 @@ Such bits are two integers, as Python holds integers, with as many bits as one l
 something is known, and ``bits``, the bits that are known, 0 elsewhere.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

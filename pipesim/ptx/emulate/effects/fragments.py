@@ -1,7 +1,5 @@
 """Matrices of shared and global memory that a warp loads or stores together (PTX ISA, "ldmatrix", "wmma.load")."""
 
-from __future__ import annotations
-
 import re
 
 from pipesim.model.ops import Space

@@ -3,8 +3,6 @@
 Known words are followed exactly; shared accesses are recorded as ranges of bytes; what is not known stays unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipesim.model.ops import Space

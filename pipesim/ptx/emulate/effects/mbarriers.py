@@ -3,8 +3,6 @@
 What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with which count, and what is recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.model import barrier as mbarrier

@@ -5,8 +5,6 @@ Where an operand of a matrix instruction lies in shared memory is said by its de
 and "Strides" of wgmma and of tcgen05): groups of 8 rows, and of the bytes of a swizzle where the rows lie in a row.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, reduce

@@ -1,7 +1,5 @@
 """Which function carries out an instruction that does more than compute. What is not here has unknown results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arithmetic of integers, of bits, and of the few floating-point numbers that decide; comparisons and choices."""
 
-from __future__ import annotations
-
 from pipesim.ptx.emulate.expressions.moves import (
     BITS,
     FLOATS,

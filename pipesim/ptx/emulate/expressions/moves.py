@@ -1,7 +1,5 @@
 """Values that are moved: converted, made into addresses of other spaces and CTAs, and exchanged between lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -5,8 +5,6 @@ Which tiles this cluster is handed out, by cluster launch control or by a counte
 Where a launch does not fix them, each is a free input: an element of an array that rises.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 (:mod:`pipesim.ptx.emit.word_barriers`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

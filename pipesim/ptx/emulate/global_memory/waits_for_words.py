@@ -1,7 +1,5 @@
 """Which values of a word of global memory end the loop that loads it."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from pipesim.ptx.emulate.code import Code, DecodedStep, RunEnd, StraightRun

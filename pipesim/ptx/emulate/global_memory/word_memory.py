@@ -3,8 +3,6 @@
 What an instruction does to them is in :mod:`pipesim.ptx.emulate.global_memory.global_words`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

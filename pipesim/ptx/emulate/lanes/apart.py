@@ -11,8 +11,6 @@ its own thread has waited for relaxed before it (PTX ISA, "Release and acquire p
 for all lanes. Where it may not, it is noted, and the fence counts for nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
