@@ -42,7 +42,9 @@ VOTES = [
 
 
 def target(body: str) -> Target:
-    made = extraction_of(SET_UP.format(first=1, count=1) + body, params=".param .u64 x", values=(Pointer(),))
+    made = extraction_of(
+        SET_UP.format(first=1, count=1) + body, params=".param .u64 x, .param .u64 y", values=(Pointer(),) * 2
+    )
     return Target("small", None, made.program, {}, "", kernel=made)
 
 
@@ -65,6 +67,7 @@ def test_what_fails_in_the_second_lap_may_never_happen(vote: str, goes_on: str) 
 
 #: A bisection: all threads load one word, in shared memory, and compare what they make of it.
 SAME = """ ld.param.u64 %rd1, [x];
+ ld.param.u64 %rd2, [y];
  shl.b32 %r5, %r0, 2;
  mov.u32 %r6, tile;
  add.u32 %r6, %r6, %r5;
@@ -84,12 +87,18 @@ again:
 """
 STORE = "@!%p0 st.shared.f32 [tile], %r22;"
 LATER = f"bar.sync 0; {STORE} bar.sync 0; setp.eq.u32 %p3, %r1, 1; @%p3 ld.shared.f32 %r23, [tile];"
+#: The second warp loads a word of global memory before a copy overwrites it, and the first one after that.
+COPIED = """bar.sync 0; fence.proxy.async; bar.sync 0; setp.eq.u32 %p3, %r1, 1; @%p3 ld.global.f32 %r23, [%rd1];
+ bar.sync 0; @!%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 16;
+ cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; bar.sync 0; @!%p3 ld.global.f32 %r23, [%rd1];"""
 
 
 @pytest.mark.parametrize(
     ("place", "between", "verdict"),
     [
         ("tile", "", Verdict.PROVED),
+        ("tile", COPIED, Verdict.UNKNOWN),  # it was proved
+        ("tile", COPIED.replace("[%rd1], [tile]", "[%rd2], [tile]"), Verdict.PROVED),
         ("%r6", "", Verdict.UNKNOWN),  # each thread has its own
         ("tile", STORE, Verdict.REFUTED),  # some may load it after it is stored again
         ("tile", LATER, Verdict.UNKNOWN),  # the second warp does

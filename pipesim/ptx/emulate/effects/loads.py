@@ -143,7 +143,7 @@ def _load_value(
 ) -> Value:
     if isinstance(address, Unknown | OpenAnswer):
         nothing = unknown(f"a load from an address that is not known ({each.mnemonic})", each.line)
-        alike = each.position in cluster.code.only_loaded and not each.has_any(*_STRONG)
+        alike = _is_alike(cluster, each)
         return cluster.data.computed((each.mnemonic, offset), nothing, address) if cluster.data and alike else nothing
     if isinstance(address, PerLane):
         found: list[Value] = [0] * 32
@@ -165,20 +165,29 @@ def _word(
 ) -> Value:
     if space.startswith("param") and address < 1 << 16:
         address += PARAMETERS
-    weak = not each.has_any(*_STRONG)  # else two loads may see what another thread, the host or a peer stores between
     if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
         cta, at = place_of(address if space else address - WINDOW)
         if not 0 <= cta < cluster.ctas:
             return unknown("a load outside of the cluster's shared memory", each.line)
         found = cluster.bytes[cta].load(at, size, cluster.unknown_load(each).leaf)
-        return cluster.data.loaded(cluster.bytes[cta], (cta, at, size), found) if cluster.data and weak else found
+        alike = cluster.data is not None and not each.has_any(*_STRONG)
+        return cluster.data.loaded(cluster.bytes[cta], (cta, at, size), found) if cluster.data and alike else found
     if space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
         value = warp.local.load(address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW, size)
         if value is None:
             return unknown("a word of local memory", each.line)
         return of_lane(value, lane) if lane >= 0 else value
     found = cluster.globals.load(warp.agent, address, size, each)
-    return cluster.data.given(each, address, found) if cluster.data is not None and weak and lane < 0 else found
+    alike = lane < 0 and _is_alike(cluster, each)
+    return cluster.data.given(each, address, found) if cluster.data is not None and alike else found
+
+
+def _is_alike(cluster: Cluster, each: Instruction) -> bool:
+    """Whether all threads load the same of one address of global memory, whenever they do: nothing is stored there.
+
+    Two strong loads may see what another thread, the host or a peer stores between them.
+    """
+    return each.position in cluster.code.only_loaded and not each.has_any(*_STRONG)
 
 
 def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
