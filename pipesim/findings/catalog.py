@@ -41,6 +41,7 @@ from pipesim.findings.memory.read_before_wait import READ_BEFORE_WAIT
 from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
 from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
 from pipesim.findings.memory.tensor_fence import TENSOR_FENCE
+from pipesim.findings.memory.tensor_map_fence import TENSOR_MAP_FENCE
 from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
 from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
 from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
@@ -85,6 +86,7 @@ KINDS: tuple[FindingKind, ...] = (
     READ_BEFORE_WAIT,
     ILLEGAL_OPERAND,
     WGMMA_FENCE,
+    TENSOR_MAP_FENCE,
     BEFORE_GRID_WAIT,
     GLOBAL_RACE,
     TOO_MANY_REGISTERS,

@@ -131,6 +131,7 @@ _FORBIDDEN = (
     FaultKind.READ_BEFORE_WAIT,
     FaultKind.ILLEGAL_OPERAND,
     FaultKind.WGMMA_FENCE,
+    FaultKind.TENSOR_MAP_FENCE,
     FaultKind.GLOBAL_RACE,
 )
 FORBIDDEN = {each.name: each for each in _FORBIDDEN}
@@ -163,7 +164,8 @@ class NotJudgedKind(Enum):
 
 
 #: What a kernel does to global memory, where it is not judged.
-ON_GLOBAL = (NotJudgedKind.GLOBAL_STORES, NotJudgedKind.GLOBAL_LOADS, NotJudgedKind.GLOBAL_ATOMICS)
+_ACCESSES = (NotJudgedKind.GLOBAL_STORES, NotJudgedKind.GLOBAL_LOADS, NotJudgedKind.GLOBAL_ATOMICS)
+ON_GLOBAL = (*_ACCESSES, NotJudgedKind.TENSOR_MAPS)
 
 _ONE_NOT_JUDGED = {
     NotJudgedKind.GLOBAL_STORES: "store to global memory",

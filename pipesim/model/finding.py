@@ -45,6 +45,7 @@ class FaultKind(Enum):
     TOO_MANY_REGISTERS = "more registers than a CTA can have"
     TENSOR_ALLOCATION = "tensor memory is not allocated, used or released as PTX has it"
     WGMMA_FENCE = "no wgmma.fence between an access to registers and the wgmma that uses them"
+    TENSOR_MAP_FENCE = "no fence.proxy.tensormap between a change of a tensor map and a copy by it"
     READ_BEFORE_WAIT = "registers are read before the wait for the wgmma that writes them"
     ILLEGAL_OPERAND = "an operand that PTX does not allow"
     # of its order with other kernels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -20,6 +20,7 @@ from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, launch_events, used_once
 from pipesim.ptx.flow.loop_ends import uncounted_loops
+from pipesim.ptx.flow.opcodes import may_touch_global, on_tensor_maps
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
 from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.flow.uses import stores_one_value
@@ -276,8 +277,8 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
 def kind_on_global(each: Instruction, shared: Collection[int] = ()) -> NotJudgedKind | None:
     """What an instruction does to global memory, None if nothing; ``shared``: positions whose address is shared."""
     spaces = [name for name in (part.partition("::")[0] for part in each.modifiers) if name in _SPACES]
-    if each.opcode == "tensormap" or any(part.startswith("tensormap") for part in each.modifiers[1:2]):
-        return NotJudgedKind.TENSOR_MAPS if each.opcode in ("tensormap", "fence") else None
+    if on_tensor_maps(each):
+        return NotJudgedKind.TENSOR_MAPS if may_touch_global(each) else None
     if (each.opcode == "cp" or each.has("cp")) and "global" in spaces and not each.has("prefetch"):
         if spaces[0] != "global":
             return NotJudgedKind.GLOBAL_LOADS
@@ -342,6 +343,7 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
     at, body = words.place_of, words.kernel.function.body
     has_tensor_memory = any(each.opcode == "tcgen05" for each in body)
     allocated = allocation_faults(words.cluster.columns, ended=ended) if has_tensor_memory else {}
+    yield from unfenced_maps(words.kernel, words.cluster.maps.faults)
     for p, what in sorted(allocated.items()):
         yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
     for writer, reader, agent in _read_early_for_sure(words):
@@ -365,6 +367,16 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
         lines = [*dict.fromkeys(at(other).partition(" (")[0] for other, _ in others)]
         more = f"; nor before {len(others):,} more, at {', '.join(lines[:_MOST_LISTED])}" if others else ""
         yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what + more, correction)
+
+
+def unfenced_maps(kernel: Kernel, faults: Mapping[int, tuple[int, int, str]]) -> Iterator[Forbidden]:
+    """Copies by tensor maps that the kernel has changed, without a fence (:class:`.map_fences.MapFences`)."""
+    for p, (agent, change, fence) in sorted(faults.items()):
+        said, where = ("d", "after the change") if fence == "release" else ("d in this CTA since", "before the copy")
+        what = f"the tensor map of this copy is changed at {place_in(kernel, change)}, and not {fence}{said}"
+        correction = f"execute fence.proxy.tensormap::generic.{fence} {where}"
+        place, mnemonic = place_in(kernel, p), kernel.function.body[p].mnemonic
+        yield Forbidden(FaultKind.TENSOR_MAP_FENCE, place, mnemonic, what, correction, agent)
 
 
 def _moved_past(words: _Words, product: int, register: str) -> tuple[int, int] | None:

@@ -57,6 +57,7 @@ CASES = {
     ),
     "global_race": "",
     "wgmma_fence": "execute wgmma.fence before it, after that access",
+    "tensor_map_fence": "execute fence.proxy.tensormap::generic.acquire before the copy",
     "read_before_wait": "",
     "illegal_operand": "use one of 0 to 15",
     "tensor_fence": "",

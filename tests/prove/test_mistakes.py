@@ -117,7 +117,7 @@ def test_the_mistakes_show_every_kind_of_fault_that_a_protocol_can_have() -> Non
     assert missing - shown - {kind.name for kind in MEMORY_ORDER} == {
         "ARRIVE_COUNT", "TX_EDGE", "NO_COMPLETE", "STALE_STATE", "BARRIER_OVERRUN", "TWO_OUTCOMES", "LANES_APART",
         "WARP_SHAPE", "TOO_MANY_REGISTERS", "TENSOR_ALLOCATION", "READ_BEFORE_WAIT", "ILLEGAL_OPERAND", "WGMMA_FENCE",
-        "STALE_WAIT", "UNDER_WAY_AT_EXIT", "GLOBAL_RACE", "BEFORE_GRID_WAIT",
+        "STALE_WAIT", "UNDER_WAY_AT_EXIT", "GLOBAL_RACE", "BEFORE_GRID_WAIT", "TENSOR_MAP_FENCE",
     }  # fmt: skip
 
 

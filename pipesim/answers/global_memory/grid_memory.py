@@ -14,7 +14,7 @@ from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
 from pipesim.prove.refutation import Refutation
-from pipesim.ptx.coverage import kind_on_global, place_in
+from pipesim.ptx.coverage import kind_on_global, place_in, unfenced_maps
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emulate.global_memory.global_accesses import strength_of
 from pipesim.ptx.emulation import emulate
@@ -65,7 +65,8 @@ class GridMemory:
     ``left_open``: by position, why it is open. ``equal``: stores of one value by several clusters to the same
     bytes. ``in_step``: accesses of lanes to what others of their warp have accessed. ``apart``: whether several
     memories are accessed, one of them written, which are taken to be different. ``inside``: what a schedule of one
-    cluster has to order. ``cut``: why nothing is known that is not in ``races``, "" if it is.
+    cluster has to order. ``cut``: why nothing is known that is not in ``races``, "" if it is. ``unfenced``: copies by
+    tensor maps that the kernel has changed, as in ``MapFences``.
     """
 
     ctas: int
@@ -76,6 +77,7 @@ class GridMemory:
     inside: tuple[MeetingInside, ...] = ()
     apart: bool = False
     cut: str = ""
+    unfenced: Mapping[int, tuple[int, int, str]] = field(default_factory=dict)
 
     def with_left_open(self, positions: Iterable[int], why: str) -> GridMemory:
         """With more that is open."""
@@ -143,7 +145,8 @@ def with_global_memory(program: Program, kernel: Kernel, found: GridMemory) -> P
 
 
 def _coverage(coverage: Coverage, kernel: Kernel, found: GridMemory) -> Coverage:
-    forbidden = [_forbidden(kernel, each) for each in found.races]
+    forbidden = [*(_forbidden(kernel, each) for each in found.races), *unfenced_maps(kernel, found.unfenced)]
+    forbidden = [each for each in forbidden if each not in coverage.forbidden]
     assumed = [Assumed(Assumption.BUFFERS, "what the kernel writes is the memory of one pointer or tensor map alone")]
     assumed = assumed if found.apart and not found.cut else []
     for position in sorted(found.equal):

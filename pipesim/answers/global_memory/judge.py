@@ -60,6 +60,7 @@ from pipesim.trace.arrays import np
 
 _MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared
 _MOST_KINDS = 24  #: of clusters that are followed
+_LOADED_ALONE, _STORED_TO = -1, -2  #: what tensor maps that the kernel changes lead to
 _MOST_TIMES, _MOST_BESIDE = 8, 1 << 16  #: instructions of all of them: those of the first one, and as many more
 
 
@@ -100,7 +101,8 @@ class _Judge:
         inputs = readings[0].inputs
         self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
         self._image = readings[0].image
-        self._changes_maps = any(each.opcode == "tensormap" for each in self._body)
+        self._changes_maps = kernel.code.changes_maps
+        self._by_changed: dict[int, set[Form]] = defaultdict(set)  #: maps that the kernel may change, by position
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
         self._uses, self._regions = kernel.code.regions.uses, kernel.code.regions
@@ -121,11 +123,13 @@ class _Judge:
                     self._leave_open((position,), ORDER if waits else why)
         written = {key for key, memory in self._memories.items() if any(a.kind.writes for _, a in memory.accesses)}
         where: dict[int, int | None] = {position: self._static_memory(position) for position in self._left_open}
-        apart = bool(written) and len({*self._memories, *where.values()}) > 1
+        apart = (bool(written) or _STORED_TO in where.values()) and len({*self._memories, *where.values()}) > 1
         may_write = written | {where[position] for position in where if self._writes(position)}
         for position, key in where.items():  # what the kernel never writes may be read anywhere
             if not self._writes(position) and key is not None and may_write.isdisjoint((None, key)):
                 del self._left_open[position]
+        for position, why in (each for reading in self._readings for each in reading.maps.open.items()):
+            self._leave_open((position,), why)
         for key in written:
             self._compare(self._memories[key])
             self._look_at_strong(self._memories[key])
@@ -133,9 +137,10 @@ class _Judge:
             self._look_at_constant_loads(self._memories[key])
         x, y, z = self._launch.cluster
         made = GridMemory(self._every.clusters * x * y * z, tuple(self._races), self._left_open, apart=apart, cut=cut)
+        unfenced = {at: each for reading in self._readings for at, each in reading.maps.faults.items()}
         inside = (replace(each, told=kind in self._talking) for kind, each in self._inside)
         in_step = frozenset(position for each in self._readings for position in each.in_step)
-        return replace(made, equal=frozenset(self._equal), in_step=in_step, inside=tuple(inside))
+        return replace(made, equal=frozenset(self._equal), in_step=in_step, inside=tuple(inside), unfenced=unfenced)
 
     def _leave_open(self, positions: Iterable[int], why: str) -> None:
         for position in positions:
@@ -149,8 +154,9 @@ class _Judge:
         if any(form.in_memory for form in forms):
             kind = self._kind_of_tiles(kind, forms)
         if kind >= 0:
-            why = self._outside(access.position) if access.map is None else CHANGED if self._changes_maps else BOX
             memory = self._bytes(kind, access) if access.map is None else self._tensor(access, access.map)
+            changed = access.position in self._by_changed
+            why = self._outside(access.position) if access.map is None else CHANGED if changed else BOX
         if memory is None:
             self._leave_open((access.position,), why)
         else:
@@ -186,8 +192,10 @@ class _Judge:
         return self._tiles[kind, word]
 
     def _tensor(self, access: GlobalAccess, address: Form) -> Memory | None:
-        known = not address.terms and not self._changes_maps
-        given = self._image.tensor_map(address.constant) if known else None
+        if self._changes_maps and address.low < PARAMETERS:
+            self._by_changed[access.position].add(address)
+            return None
+        given = None if address.terms else self._image.tensor_map(address.constant)
         if given is None or not access.box:
             return None
         name = self._image.place_of_map(address.constant)[0].partition(",")[0]
@@ -213,7 +221,10 @@ class _Judge:
 
     def _static_memory(self, position: int) -> int | None:
         """The memory that an instruction accesses as far as its text says it; None if it does not."""
-        each = self._body[position]
+        each, by_changed = self._body[position], self._by_changed
+        if position in by_changed:
+            stored_by = set().union(*(maps for at, maps in by_changed.items() if self._writes(at)))
+            return _LOADED_ALONE if by_changed[position].isdisjoint(stored_by) else _STORED_TO
         for operand in each.operands:
             if isinstance(operand, TensorAddress):
                 offset = self._places.parameter(operand.map)
@@ -226,7 +237,8 @@ class _Judge:
     def _pointer(self, position: int) -> int:
         """The offset of the parameter that holds the pointer of an instruction's address, -1 if not known."""
         each = self._body[position]
-        return self._places.pointer(each.operands[0 if self._writes(position) and each.opcode != "atom" else 1])
+        first = each.opcode == "fence" or (self._writes(position) and each.opcode != "atom")
+        return self._places.pointer(each.operands[0 if first else 1])
 
     def _outside(self, position: int) -> str:
         """Why an access of bytes is open; of one at a parameter that is a number, what to do."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
+from pipesim.ptx.emulate.map_fences import MapFences
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.emulation import emulate
@@ -36,6 +37,7 @@ class GlobalReading:
     cut: str
     alike: frozenset[int]
     in_step: frozenset[int]
+    maps: MapFences
 
     def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> GlobalReading:
         """The same in another CTA, with elements of free arrays."""
@@ -60,6 +62,7 @@ def read_global(kernel: Kernel) -> GlobalReading:
         cut=_why_cut(cluster, found.unsolved),
         alike=frozenset() if accesses is None else frozenset(accesses.alike),
         in_step=frozenset() if accesses is None else frozenset(accesses.in_step),
+        maps=cluster.maps,
     )
 
 

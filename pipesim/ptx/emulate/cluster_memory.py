@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import product
 from math import prod
 
 from pipesim.model.barrier import BarrierState
@@ -13,10 +14,11 @@ from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import access_global
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.data_answers import DataAnswers
-from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccesses
+from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccesses, kind_of, lanes_of_address
 from pipesim.ptx.emulate.global_memory.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
+from pipesim.ptx.emulate.map_fences import MAP_BYTES, MapFences, place_of_map
 from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, SharedOrder, TouchedBytes, UnreadAccess
@@ -55,6 +57,7 @@ class ClusterMemory:
         self.launch_events = LaunchEvents(self.recorder, image) if followed else None
         #: Fields of tensor maps that the kernel writes.
         self.written_maps: dict[object, dict[tuple[str, int], int]] = {}
+        self.maps = MapFences()
         self.barriers: dict[Place, BarrierState] = {}
         self.stored_by: dict[object, int] = {}  #: the first agent that left an item of stores
         self.bytes = [Bytes() for _ in range(self.ctas)]
@@ -203,6 +206,10 @@ class ClusterMemory:
                 why = OPEN_WORD if warp.has_two_ways else warp.unsure
                 self.global_accesses.unsure.setdefault(warp.agent, {})[each.position] = why
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
+            if self.code.changes_maps and each.opcode != "tensormap" and kind_of(each.opcode, each.modifiers).writes:
+                parts = product(lanes_of_address(address, warp.mask), range(0, size, MAP_BYTES))
+                places = {place_of_map(one + at, MAP_BYTES) for one, at in parts}
+                self.maps.change(places, warp, each.position, released=False)
             if each.position in self.code.on_written and not self.code.global_operations:
                 self.global_accesses.follow_lanes(warp.exchanges, warp.way, each, address, size, warp.mask)
             if self.launch_events is not None:

@@ -277,8 +277,7 @@ class ParameterPlaces:
         """
         addresses = [at for each in body if may_touch_global(each) for at in each.operands if isinstance(at, Address)]
         maps = [each for each in body if each.opcode == "tensormap"]  # that a kernel changes, and what they lead to
-        written = [each.operands[0] for each in maps if each.has("global")]
-        written += [each.operands[1] for each in maps if each.has("global_address")]
+        written = [each.operands[1] for each in maps if each.has("global_address")]
         followed = [self._follow(at, 0) for at in (*addresses, *written)]
         local = [each for each in body if each.has("local") and each.modifiers[-1] in ("b64", "u64")]
         loaded = {("local", each.position) for each in local if each.opcode == "ld"}

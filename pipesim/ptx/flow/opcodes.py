@@ -113,6 +113,12 @@ def may_touch_shared(instruction: Instruction) -> bool:
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
+def on_tensor_maps(instruction: Instruction) -> bool:
+    """Whether it changes a tensor map, or orders the changes of one with copies by it."""
+    is_fence = instruction.opcode == "fence" and any(m.startswith("tensormap") for m in instruction.modifiers)
+    return instruction.opcode == "tensormap" or is_fence
+
+
 def may_touch_global(instruction: Instruction) -> bool:
     """Whether a load, store, atomic or copy names global memory, or names no space and may mean it.
 
@@ -121,6 +127,10 @@ def may_touch_global(instruction: Instruction) -> bool:
     if instruction.opcode == "multimem":
         strong = instruction.has_any("relaxed", "acquire", "release") and instruction.has_any(*_SCOPES)
         return not instruction.has("cp") and (strong or instruction.has("weak"))
+    if instruction.opcode in ("tensormap", "fence"):
+        if instruction.opcode == "fence":
+            return instruction.has("acquire") and on_tensor_maps(instruction)
+        return instruction.has("cp_fenceproxy") or "shared" not in instruction.spaces
     if instruction.opcode == "cp":
         return instruction.has("global") and not instruction.has("prefetch")
     fragment = instruction.opcode == "wmma" and instruction.has_any("load", "store")

@@ -23,7 +23,7 @@ from tests.support.random_global_kernels import random_kernel
 from tests.support.small_ptx import kernel_target
 from tools.judge_global import judged
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("global_memory.cu", "meetings.cu"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("global_memory.cu", "meetings.cu", "tensor_maps.cu"))
 
 
 class Case(NamedTuple):
@@ -59,6 +59,7 @@ RIGHT = (
     Case("bulk_stores_apart", 1, block=64),
     Case("bulk_in_place", 1, block=64),
     Case("red_of_four", 2, grid=(2, 1), block=1),
+    Case("map_in_place", 3, block=64),
 )
 WRONG = (
     Case(
@@ -104,6 +105,9 @@ WRONG = (
     Case("bulk_store_and_store", 1, block=64, wrong="race", at="] = 7", said="while its own transfer writes"),
     Case("bulk_stores_meet", 1, block=64, wrong="race", at="store(out", said="while its own transfer writes"),
     Case("fifth_pointer_early", 5, block=64, wrong="race", at="work[t] = a[t]"),
+    Case("tensor_map_1", 3, 1, block=64, wrong="tensor_map_fence", at="shared(tile)", said="and not released"),
+    Case("tensor_map_2", 3, 2, block=64, wrong="tensor_map_fence", at="shared(tile)", said="tensor_maps.cu:46"),
+    Case("tensor_map_3", 3, block=64, wrong="race", at="acquire"),
 )
 
 
@@ -167,6 +171,7 @@ def test_where_data_decides_where_it_stores_is_not_judged() -> None:
 OPEN = (
     (Case("constant_load_of_written", 3, block=64), "meetings.cu:73: a load of constant data, of bytes that"),
     (Case("copied_and_stored", 2, block=32), "meetings.cu:129: other warps, or copies under way, access the same"),
+    (Case("grouped_maps", 3, 3, block=64), "tensor_maps.cu:46: copies by the map as it was may still read it"),
 )
 
 

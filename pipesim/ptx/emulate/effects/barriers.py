@@ -11,11 +11,13 @@ from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
+from pipesim.ptx.emulate.effects.tensor_maps import fence_maps
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.flow.opcodes import on_tensor_maps
 from pipesim.ptx.flow.voted_waits import VotedWait
 from pipesim.ptx.text.instruction import Instruction
 
@@ -188,7 +190,9 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if each.has("mbarrier_init"):
         kind = Fence.MBARRIER_INIT
     elif each.has("proxy"):
-        is_map = any(m.startswith("tensormap") for m in each.modifiers)
+        is_map = on_tensor_maps(each)
+        if is_map:
+            fence_maps(cluster, warp, step)
         kind = Fence.PROXY_TENSORMAP if is_map else Fence.PROXY_ASYNC if _is_async(each.modifiers) else None
         if not (kind or each.has_any("alias", "async")):
             raise EmulationStop(f"{each.mnemonic} is not known")

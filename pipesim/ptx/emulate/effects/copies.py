@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.loads import store_value
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
-from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
+from pipesim.ptx.emulate.effects.tensor_maps import PARAMETER_SPACE, use_map, written_bytes
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
@@ -29,7 +29,6 @@ from pipesim.ptx.free.varying import Varying, identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
-_PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
 _BOX_BYTES = 128  #: those of a tensor copy in shared memory (PTX ISA, "cp.async.bulk.tensor")
 
@@ -191,10 +190,12 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     at = next(i for i, operand in enumerate(each.operands) if isinstance(operand, TensorAddress))
     map_address, coordinates = step.tensor(at, warp)
+    if cluster.code.changes_maps:
+        use_map(cluster, warp, each, map_address)
     sources: set[tuple[object, object]] = set()  #: that another lane reads for a copy by the same map: they count once
     for lane in lanes_in(warp.mask):
         where = of_lane(map_address, lane)
-        if isinstance(where, int) and where < _PARAMETER_SPACE:
+        if isinstance(where, int) and where < PARAMETER_SPACE:
             where += PARAMETERS  # an address in the parameters' own space
         size = _box_bytes(cluster, where, each)
         key = None if size else map_key(each, where)

@@ -9,13 +9,17 @@ from pipesim.ptx.emulate.accesses import read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.map_fences import MAP_BYTES, place_of_map
 from pipesim.ptx.emulate.memory import in_shared
-from pipesim.ptx.emulate.values import leaf_of
+from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.free.varying import identity
+from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.text.instruction import Instruction
+
+PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 
 _ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
-_MAP_BYTES = 128
 _FIELDS = ("box_dim", "elemtype", "rank")
 
 
@@ -34,12 +38,14 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if each.has("cp_fenceproxy"):
         source = one_of(warp, step.get(1, warp), "the address of a tensor map")
         cta, at = shared_place(source, cluster.ctas)
-        read(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], each.position)
+        read(cluster, warp, (Space.SHARED, cta), [(at, at + MAP_BYTES)], each.position)
         cluster.written_maps[identity(where)] = dict(cluster.written_maps.get(source, {}))
-        return
-    if each.has("shared::cta") or in_shared(where):
+    if each.has("cp_fenceproxy") or not (each.has("shared::cta") or in_shared(where)):
+        cluster.on_global(warp, each, where, MAP_BYTES)
+        cluster.maps.change((place_of_map(where),), warp, each.position, released=each.has("cp_fenceproxy"))
+    else:
         cta, at = shared_place(where, cluster.ctas)
-        write(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], [at], None, each.position)
+        write(cluster, warp, (Space.SHARED, cta), [(at, at + MAP_BYTES)], [at], None, each.position)
     field = next((name for name in _FIELDS if each.has(name)), None)
     if field is None:
         return
@@ -51,6 +57,28 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         found[field, number] = int(value)
     else:
         found.pop((field, number), None)
+
+
+def fence_maps(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``fence.proxy.tensormap::generic``: changes of maps are released, or one of a map is acquired, which loads it."""
+    each = step.instruction
+    if not each.has("acquire"):
+        cluster.maps.release(warp)
+        return
+    where = step.get(0, warp)
+    cluster.on_global(warp, each, where, MAP_BYTES)
+    for one in {of_lane(where, lane) for lane in lanes_in(warp.mask)}:
+        cluster.maps.acquire(place_of_map(one) if isinstance(one, int) else None, warp)
+
+
+def use_map(cluster: Cluster, warp: EmulatedWarp, each: Instruction, where: Value) -> None:
+    """A copy by a tensor map loads it, where it is in memory that the kernel may change."""
+    lanes = {of_lane(where, lane) for lane in lanes_in(warp.mask)}
+    known = [one for one in lanes if isinstance(one, int) and PARAMETER_SPACE <= int.__int__(one) < PARAMETERS]
+    if known:
+        cluster.on_global(warp, each._replace(opcode="ld", modifiers=("global",)), where, MAP_BYTES)
+    for one in known:
+        cluster.maps.use(place_of_map(one), warp, each.position)
 
 
 def written_bytes(cluster: Cluster, address: int) -> int:

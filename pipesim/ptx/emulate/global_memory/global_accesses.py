@@ -70,7 +70,9 @@ _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": 
 def strength_of(each: Instruction) -> Strength:
     """The strength of an access; an atomic without an order is relaxed at gpu scope (PTX ISA, "atom", "red")."""
     atomic = each.opcode in ("atom", "red")
-    order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED if atomic else Order.DEFAULT)
+    order = Order.RELAXED if atomic else Order.DEFAULT
+    if each.opcode not in ("fence", "tensormap"):  # of a tensor map, which they access as weak ones do
+        order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), order)
     scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU if atomic else Scope.DEFAULT)
     return Strength(order, scope, each.has("volatile"), each.has("nc"))
 
@@ -87,7 +89,7 @@ def kind_of(opcode: str, modifiers: tuple[str, ...]) -> AccessKind:
         return AccessKind.BULK_REDUCTION if "reduce" in modifiers else AccessKind.BULK_STORE
     if opcode in ("atom", "red") or (opcode == "multimem" and "red" in modifiers):
         return AccessKind.ATOMIC
-    stores = opcode == "st" or {"multimem": "st", "wmma": "store"}.get(opcode) in modifiers
+    stores = opcode in ("st", "tensormap") or {"multimem": "st", "wmma": "store"}.get(opcode) in modifiers
     return AccessKind.STORE if stores else AccessKind.LOAD
 
 
@@ -186,8 +188,7 @@ class GlobalAccesses:
         self, exchanges: LaneExchanges, way: Way, each: Instruction, address: Value, size: int, mask: int
     ) -> None:
         """The lanes of ``mask`` load or store; of addresses the lower half is compared, in one memory each."""
-        kind, strength = kind_of(each.opcode, each.modifiers), strength_of(each)
-        run = {AccessKind.LOAD: exchanges.read, AccessKind.STORE: exchanges.write}.get(kind)
+        run, strength = {"ld": exchanges.read, "st": exchanges.write}.get(each.opcode), strength_of(each)
         starts = [int.__int__(one) for one in lanes_of_address(address, mask)]  # no decision on the CTA
         if run is None or not starts or strength.volatile or strength.order is not Order.DEFAULT:
             return

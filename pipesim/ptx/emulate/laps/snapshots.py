@@ -90,7 +90,7 @@ def known_bytes(cluster: Cluster) -> KnownBytes:
     maps.
     """
     found = list(map(_bytes_alone, cluster.bytes))
-    return (*found, {at: dict(fields) for at, fields in cluster.written_maps.items()})
+    return (*found, {at: dict(fields) for at, fields in cluster.written_maps.items()}, cluster.maps.snapshot())
 
 
 def _bytes_alone(memory: Bytes) -> dict[object, object]:

@@ -1,0 +1,92 @@
+"""How a kernel orders its changes of a tensor map in global memory with the copies that use the map.
+
+Copies read a map through a proxy of its own. A change through the generic proxy has to be released, and a copy by the
+map comes after an acquire of its 128 bytes (PTX ISA, "membar, fence", "tensormap.cp_fenceproxy"). That the acquire
+comes after the change in every schedule is asked as of other accesses: one loads these bytes, the other stores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.free.forms import Form
+from pipesim.ptx.free.varying import form_of
+
+MAP_BYTES = 128
+
+
+@dataclass
+class MapChange:
+    """The last change of a map. ``acquired``: the lanes that did, by agent; ``sure``: whether all of this is known."""
+
+    agent: int
+    cta: int
+    position: int
+    lanes: int
+    released: bool
+    sure: bool
+    acquired: dict[int, int] = field(default_factory=dict)
+    used: bool = False
+
+
+@dataclass
+class MapFences:
+    """Those of a cluster. ``faults``: copies that lack a fence, by position: the agent, where the map was changed, and
+    the fence. ``open``: where it is not known.
+    """
+
+    changes: dict[Form, MapChange] = field(default_factory=dict)
+    faults: dict[int, tuple[int, int, str]] = field(default_factory=dict)
+    open: dict[int, str] = field(default_factory=dict)
+
+    def change(self, places: Iterable[Form], warp: EmulatedWarp, position: int, *, released: bool) -> None:
+        """A warp changes maps."""
+        for at in places:
+            if at in self.changes and self.changes[at].used:
+                self.open.setdefault(position, "copies by the map as it was may still read it")
+            self.changes[at] = MapChange(warp.agent, warp.cta, position, warp.mask, released, _is_sure(warp))
+
+    def release(self, warp: EmulatedWarp) -> None:
+        """``fence.proxy.tensormap::generic.release``: of what these lanes have changed; of others it is in doubt."""
+        for each in self.changes.values():
+            if not each.released:
+                each.sure &= _is_sure(warp) and each.agent == warp.agent and not each.lanes & ~warp.mask
+                each.released = True
+
+    def acquire(self, at: Form | None, warp: EmulatedWarp) -> None:
+        """``fence.proxy.tensormap::generic.acquire`` of a map, None where it is not known of which."""
+        for each in self.changes.values() if at is None else filter(None, (self.changes.get(at),)):
+            each.sure &= at is not None and _is_sure(warp)
+            each.acquired[warp.agent] = each.acquired.get(warp.agent, 0) | warp.mask
+
+    def use(self, at: Form, warp: EmulatedWarp, position: int) -> None:
+        """A copy by a map is issued."""
+        what = "it is not known whether a change of its tensor map is released and acquired before it"
+        others = (each for each in self.changes if each.terms != at.terms)
+        if any(each.low < at.high + MAP_BYTES and at.low < each.high + MAP_BYTES for each in others):
+            self.open.setdefault(position, what)
+        if (change := self.changes.get(at)) is None:
+            return
+        change.used = True
+        missing = "release" if not change.released else "" if change.acquired else "acquire"
+        known = change.sure and _is_sure(warp) and change.cta == warp.cta  # of another CTA the scope would matter
+        if missing and known:
+            self.faults.setdefault(position, (warp.agent, change.position, missing))
+        elif not known or warp.mask & ~change.acquired.get(warp.agent, 0):
+            self.open.setdefault(position, what)
+
+    def snapshot(self) -> dict[object, object]:
+        """What decides on the copies to come."""
+        return {at: replace(each, acquired=dict(each.acquired)) for at, each in self.changes.items()}
+
+
+def _is_sure(warp: EmulatedWarp) -> bool:
+    return not warp.maybe and not warp.has_two_ways
+
+
+def place_of_map(address: int, size: int = 1) -> Form:
+    """Where the map at an address is, or (``size`` 128) one at a multiple of 128 which contains the address."""
+    form = form_of(address)
+    return Form(form.constant // size * size, form.terms)
