@@ -74,9 +74,10 @@ def test_an_arrive_that_lacks_for_one_tile_is_missed_there(tmp_path: Path, seed:
 
 
 @pytest.mark.sampled(2, 4)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(110))  # 68 kernels that differ
 def test_a_count_that_is_wrong_elsewhere_is_refuted_there(seed: int) -> None:
-    """Tails, the last CTA, odd sizes, prefetches, causal bounds, windows, groups: another number in one warp's count.
+    """Tails, the last CTA or tile, odd sizes, prefetches, causal bounds, windows, groups: another number in one count,
+    of steps, of the bytes of a box, or of the steps before the last tile.
 
     CTA 0 of the launch is right: a check of the launch names a CTA that hangs, or one of every size names the size.
     """

@@ -1,7 +1,9 @@
-"""Rings whose two warps count their steps by two formulas of the CTA and of ``n``: right, or wrong in some CTA or size.
+"""Rings whose two warps count by two formulas of the CTA and of ``n``: right, or wrong in some CTA or size.
 
-Which CTAs and sizes hang is known by arithmetic alone: where warp 1 waits for a step that warp 0 does not fill, or warp
-0 for one of two stages that warp 1 does not give back. So verdicts are compared with every CTA and many sizes.
+Which CTAs and sizes hang is known by arithmetic alone, so verdicts are compared with every CTA and many sizes. What is
+counted is steps: warp 1 waits for one that warp 0 does not fill, or warp 0 for one of two stages that warp 1 does not
+give back. Or the bytes of a box, of which an mbarrier expects another number than are copied; or the steps before the
+last tile, from which on warp 1 is in another stage and phase.
 """
 
 import operator
@@ -36,6 +38,8 @@ FORMULAS = {
     "split": "div c n 12; rem e n 12; lt e x e; add d c e",
     "stream": "mul c n x; div c c 12; add e x 1; mul e e n; div e e 12; sub d e c",
     "early exit": "lt c x n; rem e x 3; add e e 2; mul d c e",
+    "guard": "le c x n; mul d c 3",
+    "hand-out": "add c n 11; sub c c x; div d c 12",
 }
 _OPS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.floordiv, "rem": operator.mod,
@@ -46,17 +50,28 @@ _INSTEAD = {"min": "max", "max": "min", "eq": "ge", "lt": "le", "add": "sub", "r
 
 
 class CountedRing(NamedTuple):
-    """The formulas of both warps, and the size of the launch."""
+    """The formulas of both warps, the size of the launch, and what is counted: steps, a box, or steps before a tile."""
 
     name: str
     filled: tuple[Step, ...]
     emptied: tuple[Step, ...]
     n: int
+    counts: str = "steps"
 
     def hangs(self, x: int, n: int) -> bool:
         """Whether a CTA does at a size."""
         filled, emptied = steps_of(self.filled, x, n), steps_of(self.emptied, x, n)
+        if self.counts == "box":
+            return (filled ^ emptied) & 3 != 0
+        if self.counts == "tile":
+            return (filled - emptied) % (2 * _STAGES) != 0
         return emptied > filled or filled > emptied + _STAGES
+
+    @property
+    def counted(self) -> list[tuple[int, int]]:
+        """By both warps, in all CTAs at some sizes."""
+        at = [(x, n) for n in {*range(SIZES), self.n} for x in range(CTAS)]
+        return [(steps_of(self.filled, *each), steps_of(self.emptied, *each)) for each in at]
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -73,6 +88,32 @@ def steps_of(formula: tuple[Step, ...], x: int, n: int) -> int:
     return known["d"]
 
 
+#: What is put in where not steps are counted. In another phase of the same stage no warp need wait: not taken.
+_PUT_IN = {
+    "steps": ("", ""),
+    "box": (
+        " @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r56];",
+        """ and.b32 %r60, %r30, 3;
+ and.b32 %r61, %r31, 3;
+ mad.lo.u32 %r60, %r60, 16, 16;
+ mad.lo.u32 %r61, %r61, 16, 16;
+ mad.lo.u32 %r63, %r55, 64, %r4;
+ @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r56], %r61;
+ @!%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r63], [%rd1], %r60, [%r56];""",
+    ),
+    "tile": (
+        " and.b32 %r55, %r54, 1;\n mad.lo.u32 %r56, %r55, 8, %r3;\n shr.u32 %r57, %r54, 1;",
+        """ sub.u32 %r60, %r31, %r30;
+ setp.ge.and.u32 %p6, %r54, %r30, %p1;
+ selp.u32 %r60, %r60, 0, %p6;
+ add.u32 %r60, %r60, %r54;
+ and.b32 %r55, %r60, 1;
+ mad.lo.u32 %r56, %r55, 8, %r3;
+ shr.u32 %r57, %r60, 1;""",
+    ),
+}
+
+
 def random_ring(seed: int, *, wrong: bool) -> CountedRing:
     """One of which warp 1 has another number or operator in its formula. ``wrong``: CTA 0 of the launch is right."""
     rng = random.Random(seed)
@@ -86,7 +127,10 @@ def random_ring(seed: int, *, wrong: bool) -> CountedRing:
         if not others:
             continue
         emptied = (*filled[:at], rng.choice(others), *filled[at + 1 :])
-        made = CountedRing(name, filled, emptied, rng.choice((8, 12, 16, 24, 36, 48, 64, 96)))
+        counts = rng.choice(("steps", "steps", "box", "tile"))
+        made = CountedRing(name, filled, emptied, rng.choice((8, 12, 16, 24, 36, 48, 64, 96)), counts)
+        if counts == "tile" and any((a - b) % 4 == 2 for a, b in made.counted):
+            continue
         steps = [steps_of(each, x, made.n) for each in made[1:3] for x in range(CTAS)]
         if max(steps) < _MOST and (not wrong or (made.places and not made.hangs(0, made.n))):
             return made
@@ -96,7 +140,12 @@ def judged(ring: CountedRing, *, sizes: bool) -> str:
     """What is wrong with the verdict on it, "" if nothing is; ``unknown``; ``proved elsewhere``:
     at sizes that do not hang. ``sizes``: also about every size."""
     made = "\n".join((*_ptx(ring.filled, 30, 30), *_ptx(ring.emptied, 36, 31)))
-    text, launch = ring_of_cta(made, (CTAS, 1, 1), ring.n, trips=30, other=31, most=0x7FFFFFFF)
+    trips, other = 30, 31
+    if ring.counts != "steps":
+        made += f"\n add.u32 %r62, %r30, 3;{' mov.u32 %r62, 3;' * (ring.counts == 'box')}"
+        trips = other = 62
+    text, launch = ring_of_cta(made, (CTAS, 1, 1), ring.n, trips=trips, other=other, most=0x7FFFFFFF)
+    text = text.replace(*_PUT_IN[ring.counts])
     n, *others = launch.parameters
     launch = replace(launch, parameters=(n._replace(name="n"), *others))
     with TemporaryDirectory() as folder:
