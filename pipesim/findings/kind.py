@@ -1,7 +1,5 @@
 """What is known about one kind of finding or warning: its file has all of it (docs/adding-a-finding.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum

@@ -5,8 +5,6 @@ of its trials are about ptxas more than about a GPU, and are not said: ``wgmma_f
 neither is ``copy_commits``, since most kernels that assume an order of commits rely on those of ``tcgen05``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
 

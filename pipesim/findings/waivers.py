@@ -6,8 +6,6 @@ below where it is on a line of its own.
 A baseline: the findings that a project had on a day, so that a check fails on new ones only. JSON, one list.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

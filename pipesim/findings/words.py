@@ -1,7 +1,5 @@
 """Words that the sentences of several kinds share: the bytes of an access, and of memory order what came before."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 from pipesim.explain.operation_words import accessed_bytes, memory_name, operation_in_words

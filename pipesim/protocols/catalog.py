@@ -1,7 +1,5 @@
 """The built-in protocols: an explicit list of the functions that make them, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pipesim.lang.protocol import Protocol

@@ -1,7 +1,5 @@
 """Ranges of parameters, and what fits on the hardware (PTX ISA; CUDA programming guide, compute capability 9.0)."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from dataclasses import replace
 

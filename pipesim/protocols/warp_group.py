@@ -1,7 +1,5 @@
 """What the Hopper protocols share: the sizes of a warp group, its part of a tile, and its store of a result."""
 
-from __future__ import annotations
-
 from pipesim.lang.tiles import Slot
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence

@@ -1,7 +1,5 @@
 """init_count: the count of an init is outside 1..1,048,575."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """not_initialised: the barrier is used before its init."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op, operand

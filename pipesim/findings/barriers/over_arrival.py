@@ -1,7 +1,5 @@
 """over_arrival: more arrivals than the phase has pending."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """reinitialised: the barrier is initialised again without an inval."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """stale_wait: a wait returns with a phase that its agent has been given before, and old data is read again."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample

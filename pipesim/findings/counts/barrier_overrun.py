@@ -1,7 +1,5 @@
 """barrier_overrun: more threads arrive at a named barrier than its thread count."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, ExampleEdit, FindingKind, FlatExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ON_NAMED_BARRIER

@@ -1,7 +1,5 @@
 """barrier_threads: agents at a named barrier disagree about its number of threads, or it is not a multiple of 32."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample

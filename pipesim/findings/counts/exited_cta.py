@@ -1,7 +1,5 @@
 """exited_cta: an operation on a barrier or the memory of a CTA that has exited."""
 
-from __future__ import annotations
-
 from pipesim.explain.operation_words import memory_name
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind

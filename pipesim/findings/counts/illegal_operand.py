@@ -1,7 +1,5 @@
 """illegal_operand: an instruction has an operand that PTX does not allow there."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import correction_of_forbidden, what_is_forbidden
 from pipesim.model.finding import FaultKind

@@ -1,7 +1,5 @@
 """too_many_registers: a CTA is launched with more registers than an SM has, or its warps ask for more in the end."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.findings.words import who_at
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """tx_edge: the transaction count is 1,048,576, one more than PTX allows."""
 
-from __future__ import annotations
-
 from itertools import takewhile
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample

@@ -1,7 +1,5 @@
 """tx_range: the transaction count leaves -1,048,575..1,048,576."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """under_way_at_exit: a copy, MMA or commit is still under way when its CTA ends."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """warp_shape: not all threads that have to execute an instruction together execute it."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.findings.words import who_at
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """absent_cta: a thread accesses the shared memory of a CTA that may not have started, or may have exited."""
 
-from __future__ import annotations
-
 from pipesim.explain.operation_words import memory_name
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """before_grid_wait: global memory is accessed before the wait for earlier kernels."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.model.dependent_launch import LaunchAct
 from pipesim.model.finding import Fault, FaultKind

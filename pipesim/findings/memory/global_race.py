@@ -1,7 +1,5 @@
 """global_race: CTAs access the same bytes of global memory in any order, and one of them writes."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import what_is_forbidden
 from pipesim.model.finding import FaultKind

@@ -1,7 +1,5 @@
 """lanes_apart: lanes of a warp that parted are taken to be together again, which PTX does not promise there."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """missing_proxy_fence: no fence.proxy.async between an ordinary write and the later asynchronous access."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """narrow_scope: two accesses to the same bytes are ordered across CTAs by an operation of CTA scope."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.findings.words import cause_of
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """read_before_wait: registers of a wgmma are read before the wait for its group."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import what_is_forbidden
 from pipesim.model.finding import FaultKind

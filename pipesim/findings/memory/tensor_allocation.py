@@ -1,7 +1,5 @@
 """tensor_allocation: tensor memory is not allocated, used or released as PTX has it."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import what_is_forbidden
 from pipesim.model.finding import FaultKind

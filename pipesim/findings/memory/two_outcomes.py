@@ -1,7 +1,5 @@
 """two_outcomes: two schedules that both finish leave different results."""
 
-from __future__ import annotations
-
 from pipesim.explain.operation_words import accessed_bytes
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, FlatExample
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """unpublished_init: a barrier is used before its init is visible to the user."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program

@@ -1,7 +1,5 @@
 """weak_order: two accesses to the same bytes are ordered by a relaxed operation, which orders no data."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
 from pipesim.findings.words import cause_of
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """wgmma_fence: a wgmma uses registers without a fence since another access to them."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import correction_of_forbidden, what_is_forbidden
 from pipesim.model.finding import FaultKind

@@ -1,7 +1,5 @@
 """wrong_item: the bytes read hold a different item than the reader expects."""
 
-from __future__ import annotations
-
 from pipesim.explain.operation_words import accessed_bytes
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind

@@ -1,7 +1,5 @@
 """cp_async_count: a cp.async arrive without .noinc is on a barrier that counts bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample

@@ -1,7 +1,5 @@
 """register_requests: the warps of a warp group request different numbers of registers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample

@@ -1,7 +1,5 @@
 """unscoped_arrive: an arrive on a barrier of another CTA has no scope."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample

@@ -8,8 +8,6 @@ one init runs before the roles. A thread's flags (``is_leader``) are masks of la
 Against Modular's names: ``producer_acquire`` is ``wait_consumer``, ``consumer_wait`` is ``wait_producer``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.author import author_error

@@ -4,8 +4,6 @@ Upstream: ``include/cutlass/pipeline/sm100_pipeline.hpp``. ``atom_thr_shape`` is
 together, else (1, 1). The commits elect their lane themselves, so whole warps call them.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier

@@ -12,8 +12,6 @@ is over, so that the drain waits for nothing, and never again once its second is
 hangs.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.author import author_error
 from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp

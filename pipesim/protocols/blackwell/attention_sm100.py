@@ -9,8 +9,6 @@ Left out, as both are before and after the pipelines: the allocation of tensor m
 blocks count). P is in slices of equal size.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.intrinsics import umma_arrive_leader_cta

@@ -5,8 +5,6 @@ epilogue-load warp. The load-order barrier has no back-pressure: with an arrival
 it, two may complete before one wait is tested, which then misses both. CUTLASS orders the first tile only.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline

@@ -7,8 +7,6 @@ loads, every other role **before** its work; the epilogue warps are held back un
 accumulators are drained by their producer, so tensor memory needs a barrier between the CTAs of a pair only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ those of a column of B, multicast to all that share it; a stage is free when eve
 loaded has committed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.lang.intrinsics import mma_arrive, mma_arrive_multicast

@@ -5,8 +5,6 @@ and the epilogue reads them: so a stage of the input is freed by the MMAs' commi
 and an accumulator is passed on after each K iteration, not after each tile.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

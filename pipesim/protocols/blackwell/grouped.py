@@ -9,8 +9,6 @@ and B where a group begins.
 Not described: the tensor map of C, which the four epilogue warps rewrite with the same contents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ CTA has a scheduler, which writes each next tile into a ring of two slots; one l
 back. The first tile every warp computes itself. There is no throttle and no drain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ which no role primes, is in :mod:`pipesim.protocols.hopper.attention_sm90_fused`
 groups is FlashAttention-3's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

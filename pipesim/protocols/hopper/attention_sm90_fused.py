@@ -7,8 +7,6 @@ of block n, and gives K back first; the slot of V is given back later, by its nu
 slot there, here the warps wait for their products, and one lane of each arrives.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError

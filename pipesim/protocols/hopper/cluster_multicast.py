@@ -5,8 +5,6 @@ Upstream: the multicast loads of ``linalg/matmul/gpu/sm90/tile_loader.mojo``; th
 free only when all CTAs have read it, and no CTA may exit while a peer still writes to it or signals it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

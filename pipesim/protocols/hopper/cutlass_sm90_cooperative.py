@@ -5,8 +5,6 @@ between the groups, all 256 threads give a stage back and synchronise in the epi
 while the next is multiplied: they are waited for once, at the end.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState

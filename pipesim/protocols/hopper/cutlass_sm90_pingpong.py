@@ -5,8 +5,6 @@ other stores: an :class:`OrderedSequenceBarrier` of two stages lets only one of 
 in its epilogue, where they share the buffers of D and even the named barrier.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

@@ -6,8 +6,6 @@ their rings, the throttle and the load-order barrier are those of the original, 
 a chip: with an arrival for **every** tile two may complete before one wait is tested, which then misses both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

@@ -7,8 +7,6 @@ drain. In place of the MMA's commit a lane arrives when the products are finishe
 ``hwkernels/twins/hopper/gemm_sm90.cu``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

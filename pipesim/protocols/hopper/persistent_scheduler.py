@@ -3,8 +3,6 @@
 The scheduler is :class:`~pipesim.protocols.hopper.software_clc.SoftwareClc`; a load warp and consumers take its tiles.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol

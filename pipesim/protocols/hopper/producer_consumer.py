@@ -3,8 +3,6 @@
 The twin is ``hwkernels/twins/hopper/producer_consumer.cu``.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline

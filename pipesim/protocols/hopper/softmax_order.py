@@ -7,8 +7,6 @@ decides when the producer continues. Read from the machine code (NVRTC 13.0, ``n
 and exponentials come before each release.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.tiles import Slot

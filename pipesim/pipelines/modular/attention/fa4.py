@@ -3,8 +3,6 @@
 Upstream: ``nn/attention/gpu/nvidia/sm100/attention.mojo``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError

@@ -7,8 +7,6 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``, and ``mla_deco
 The hand-overs of flash attention between MMA, softmax and correction: each side of one has an object of its own.
 """
 
-from __future__ import annotations
-
 from pipesim.lang.author import author_error
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import (

@@ -5,8 +5,6 @@ They are a value of their own here, :class:`KVTile`, because a protocol needs th
 ``p.smem("K", kv, tile.full_bytes)``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.author import author_error
