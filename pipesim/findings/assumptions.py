@@ -166,10 +166,12 @@ ASSUMPTIONS = MappingProxyType(
             "Compilers take the low 32 bits, which are the address in the window.",
         ),
         Assumption.TENSOR_LANES: AssumptionText(
-            "each warp accesses its own 32 lanes of tensor memory, at addresses of the first 32",
+            "each warp accesses its own 32 lanes of tensor memory, at addresses of the first 32 or beyond all 128",
             "A warp loads or stores tensor memory at a lane of 0 to 31 and is not the first of its warp group, so that "
-            "PTX does not let it access those lanes. At lanes of any other warp it is a finding, illegal_operand.",
-            "Modular's kernels for Blackwell, all of which give every warp the address of lane 0.",
+            "PTX does not let it access those lanes; or at its own lanes plus a multiple of 128, which do not exist. "
+            "At lanes of any other warp it is a finding, illegal_operand.",
+            "Modular's kernels for Blackwell, all of which give every warp the address of lane 0; hand-written ones "
+            "that add 128 in the second CTA of a pair.",
             "Nothing: no Blackwell GPU was measured.",
             "the access is a finding",
         ),

@@ -166,6 +166,32 @@ class TensorMap:
         elements = prod(-(-size // step) for size, step in zip(self.box, steps, strict=False))
         return elements * max(self.pixels, 1) * ELEMENTS[self.element] // 8
 
+    def bytes_inside(self, corner: Sequence[object]) -> tuple[Sequence[tuple[int, int]], bool]:
+        """The bytes of a box in shared memory that may lie in the tensor, rows one after the other; whether they do.
+
+        A store leaves out those that lie outside of it (PTX ISA, "Tensor access modes": out-of-boundary access).
+        """
+        if self.element_strides or not len(self.dims) == len(self.box) == len(corner):
+            return [(0, self.box_bytes)], False
+        parts, length, sure = [(0, 1)], 1, True
+        for at, box, size in zip(corner, self.box, self.dims, strict=True):
+            low, high = _inside(at, box, size) if isinstance(at, int) else (0, box)
+            swizzled = self.swizzle != "none" and length == 1 and high - low < box  # its bytes are not in their order
+            if swizzled or not isinstance(at, int):
+                low, high, sure = 0, box, False
+            whole = parts == [(0, length)]
+            rows = [(low, high)] if whole else [(row, row + 1) for row in range(low, high)]
+            parts = [(a * length + (0 if whole else f), (b - 1) * length + e) for a, b in rows for f, e in parts]
+            length *= box
+        bits = ELEMENTS[self.element]
+        return [(low * bits // 8, high * bits // 8) for low, high in parts if low < high], sure
+
+
+def _inside(at: int, box: int, size: int) -> tuple[int, int]:
+    """The rows of a box that lie in the tensor, in a dimension of this size. ``at``: the first, 32 bits with a sign."""
+    at = (at + (1 << 31)) % (1 << 32) - (1 << 31)
+    return int(-at) if at < 0 else 0, int(size - at) if size - at < box else box
+
 
 class Field(NamedTuple):
     """Something at a byte offset of a structure or of the memory at a pointer."""

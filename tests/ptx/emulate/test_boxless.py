@@ -305,3 +305,24 @@ def test_all_missing_boxes_are_named_at_once_and_given_together(
     boxes = ("--box", "a=u8:64,16", "--box", "128=f32:16,8")
     assert main(["check", str(ptx), "--quick", *boxes]) == 0
     assert find(str(ptx), sets=[f"--box {each}" for each in boxes[1::2]]).launch_words == boxes
+
+
+@pytest.mark.parametrize(
+    ("given", "corner", "verdict"),
+    [
+        (TensorMap("u8", (64, 16), (80, 16)), "{0, 0}", "proved"),  # the last 16 bytes of each row are padding
+        (TensorMap("u8", (64, 16), (80, 16)), "{%r20, 0}", "unknown"),
+        (TensorMap("u8", (80, 16), (80, 16)), "{0, 0}", "refuted"),
+        (TensorMap("u8", (64, 16), (80, 16)), "{-16, 0}", "refuted"),
+        (TensorMap("u8", box=(80, 16)), "{0, 0}", "unknown"),
+        (TensorMap("u8", (80, 18), (80, 16)), "{0, 3}", "refuted"),
+    ],
+)
+def test_bytes_of_a_box_outside_of_the_tensor_need_not_be_written(given: TensorMap, corner: str, verdict: str) -> None:
+    """Rows of 64 bytes at every 80th, which one store copies by a box of 80 bytes a row; %r20 is not known."""
+    text = " shr.u32 %r20, %r0, 2;\n mad.lo.u32 %r20, %r20, 80, %r4;\n and.b32 %r21, %r0, 3;\n"
+    text += " shl.b32 %r21, %r21, 4;\n add.u32 %r21, %r21, %r20;\n st.shared.v2.u64 [%r21], {%rd5, %rd5};\n"
+    text += " fence.proxy.async.shared::cta;\n bar.sync 0;\n ld.global.u32 %r20, [%rd5];\n"
+    copy = f" cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {corner}], [%r4];\n"
+    body = START + text + by_one(copy + " cp.async.bulk.commit_group;\n cp.async.bulk.wait_group 0;\n")
+    assert check(program_of(body, params=PARAMS, values=(given, A))).verdict.value == verdict

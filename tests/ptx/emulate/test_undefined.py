@@ -78,6 +78,7 @@ ILLEGAL = [
     ),
     (SHUFFLE, "%r9, 65535", "%r9, -1", "its mask names lanes that took another branch", "shfl.sync", 1),
     (TENSOR, "%r9, %r10;\n tcgen05.st", "%r9, 4194304;\n tcgen05.st", "accesses lane 64 of tensor", "tcgen05.st", 1),
+    (TENSOR, "%r9, %r10;\n tcgen05.st", "%r9, 12582912;\n tcgen05.st", "accesses lane 192 of tensor", "tcgen05.st", 1),
     (TENSOR, "[%r9+1048576]", "[%r9+2097152]", "accesses lane 32 of tensor memory", "tcgen05.ld", 1),
 ]  # fmt: skip
 
@@ -100,9 +101,10 @@ def test_an_operand_that_is_not_allowed_is_a_finding(
     assert fault.correction
 
 
-def test_lanes_of_the_first_warp_mean_those_of_each() -> None:
-    """Modular's kernels give every warp the address of lane 0, which PTX does not allow: the verdict assumes it."""
-    right, lane_0 = (program_of(START + TENSOR.replace("%r9, %r10", f"%r9, {by}")) for by in ("%r10", "0"))
+@pytest.mark.parametrize("by", ["0", "%r10;\n add.u32 %r9, %r9, 8388608"])
+def test_lanes_of_the_first_warp_and_lanes_that_do_not_exist_mean_those_of_each(by: str) -> None:
+    """Modular's kernels give every warp the address of lane 0, others add 128 in the second CTA of a pair."""
+    right, lane_0 = (program_of(START + TENSOR.replace("%r9, %r10", f"%r9, {each}")) for each in ("%r10", by))
     assert Assumption.TENSOR_LANES not in {each.kind for each in right.coverage.assumed}
     assert Assumption.TENSOR_LANES in {each.kind for each in lane_0.coverage.assumed}
     assert check(lane_0.with_strictness(LENIENT)).verdict.value == "proved"

@@ -7,6 +7,7 @@ Its bytes are an operand, or those of the tensor map's box; for a map of which t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pipesim.errors import LaunchFileError
@@ -27,6 +28,7 @@ from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.free.varying import Varying, identity
 from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.launch.values import TensorMap
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
@@ -219,7 +221,9 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             if (identity(where), identity(source)) in sources:
                 continue
             sources.add((identity(where), identity(source)))
-        _read_shared(cluster, warp, step, 1 - at, lane, rows * size, boxless=key is not None)
+        found = cluster.image.tensor_map(where) if isinstance(where, int) and not each.has_any(*_NOT_TILED) else None
+        box = None if found is None or key is not None else (found, corner)
+        _read_shared(cluster, warp, step, 1 - at, lane, rows * size, box, boxless=key is not None)
 
 
 def _note_box(
@@ -370,10 +374,19 @@ def _signalled_barrier(bar: Place, issued: int, rank: int) -> Place:
 
 
 def _read_shared(
-    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, lane: int, nbytes: int, *, boxless: bool = False
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    step: DecodedStep,
+    at: int,
+    lane: int,
+    nbytes: int,
+    box: tuple[TensorMap, tuple[Value, ...]] | None = None,
+    *,
+    boxless: bool = False,
 ) -> None:
     """A copy that reads shared memory until its group is complete.
 
+    ``box``: the map and the corner of what it stores; bytes that lie outside of the tensor need not have been written.
     ``boxless``: by a map whose box is not known: it reads the first bytes, and perhaps all that was written there.
     """
     each = step.instruction
@@ -388,11 +401,23 @@ def _read_shared(
         nbytes = max(around[1] - offset, LEAST_COPY) if around is not None else LEAST_COPY
     _order_lanes(cluster, warp, step, lane, (cta, offset), nbytes, writes=False)
     warp.groups[Engine.BULK].issue(1 << lane)
+    inside: Sequence[tuple[int, int]] = [(0, nbytes)]
+    sure = True
     for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
-        access = cluster.recorder.access(Space.SHARED, cta, low, high - low)
-        new = transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)
-        if boxless and new:
-            cluster.recorder.may_not_be(warp.agent, SIZE_INFERRED if low == offset else OPEN_WORD)
+        if item < 0 and box is not None:
+            (inside, sure), box = box[0].bytes_inside(box[1]), None
+        for first, end in inside if item < 0 else [(0, nbytes)]:
+            first, end = max(low, offset + first), min(high, offset + end)
+            if first >= end:
+                continue
+            access = cluster.recorder.access(Space.SHARED, cta, first, end - first)
+            new = transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, end - first, item)
+            if new and (boxless or (item < 0 and not sure)):
+                cluster.recorder.may_not_be(warp.agent, SIZE_INFERRED if boxless and low == offset else OPEN_WORD)
+                cluster.notes.left_out |= {} if boxless else {each.position: _OUTSIDE}
+
+
+_OUTSIDE = "bytes of its box that nothing has written: they may lie outside of the tensor, as dims of the map would say"
 
 
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -257,10 +257,10 @@ def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: in
     lane, own = address >> 16, warp.number % 4 * 32
     if not own <= lane < own + 32:
         said = f"warp {warp.number} accesses lane {lane} of tensor memory, and reaches only {own} to {own + 31}"
-        if not 0 <= lane < 32:
+        if lane // 32 and not own <= lane % 128 < own + 32:
             raise IllegalOperand(said, _LANE)
         cluster.notes.own_lanes.setdefault(each.position, (warp.agent, said, _LANE))
-        lane += own
+        lane = own + lane % 32
     if shape == "16x32bx2":
         split = next(o.value for o in reversed(each.operands) if isinstance(o, Immediate))
         part = lane // lanes
