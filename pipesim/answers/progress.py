@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Stage(Enum):
-    """One of the things that are done for an answer. Of which protocol or file it is done is said beside it."""
+    """One of the things that are done for an answer: what is shown meanwhile, and what was done, or tried."""
 
-    FLATTEN = "flatten"
-    CHECK = "check"
-    SIMULATE = "simulate"  #: a protocol, on a profile
-    CAPTURE = "capture"
-    READ = "read"  #: the recorded traces
-    COMPARE = "compare"  #: with a trace
+    FLATTEN = "flattening {}", "flattening"
+    CHECK = "proving {}", "the proof"
+    SIMULATE = "simulating {} on {}", "the simulation"  #: a protocol, on a profile
+    CAPTURE = "capturing {}", "the capture"
+    READ = "reading recorded traces", "reading recorded traces"
+    COMPARE = "comparing with {}", "the comparison with {}"  #: a trace
 
 
 Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)

@@ -37,21 +37,21 @@ class Agreement(Enum):
 
 
 class ReasonKind(Enum):
-    """Why a run does not agree, or why that is not known."""
+    """Why a run does not agree, or why that is not known. The value is what a report says, or a part of that."""
 
     DIVERGES = "diverges"  #: its records leave the program: see the divergence of the conformance
-    RECORDS_CONTRADICT = "records contradict"  #: its records do not fit each other: see the autopsy
-    BARRIERS_DIFFER = "barriers differ"  #: ``count`` barriers were left differently from what the records say
-    OTHER_FAULT = "other fault"  #: the injected fault ``name`` does not explain the records
-    WRONG_TILES = "wrong tiles"  #: ``count`` tiles with wrong data
-    WRONG_OUTPUT = "wrong output"  #: ``count`` elements of the output ``name`` are not what was expected
-    GAVE_UP = "gave up"  #: another launch of the same recording did not finish
-    RECORDS_LOST = "records lost"  #: ``count`` records were lost
-    CUT_OFF = "cut off"  #: a simulation that ran out of its budget
-    NO_CTA = "no CTA"  #: nothing was recorded
-    NO_EVENT = "no event"  #: no event was recorded, or none in the window: there is nothing to compare
-    NOT_FOLLOWED = "not followed"  #: the program read from the kernel's PTX ends before the records do
-    END_NOT_SEEN = "end not seen"  #: the trace does not show what the kernel did after its window
+    RECORDS_CONTRADICT = "its records contradict each other"  #: see the autopsy
+    BARRIERS_DIFFER = "the barrier words read afterwards differ for {count} barrier{s}"
+    OTHER_FAULT = "{name} was injected into the kernel and is not found"
+    WRONG_TILES = "{count} tile{s} with wrong data"
+    WRONG_OUTPUT = "output {name} differs from the expected values ({count} element{s} {differ})"
+    GAVE_UP = "a launch did not finish"  #: another one of the same recording
+    RECORDS_LOST = "{count} record{s} {were} lost"
+    CUT_OFF = "the simulation ran out of its budget before it ended"
+    NO_CTA = "the trace has no recorded CTA"
+    NO_EVENT = "the trace has no event to compare with the protocol"  #: none was recorded, or none in the window
+    NOT_FOLLOWED = "the program read from the PTX ends before the trace does: see what was not followed"
+    END_NOT_SEEN = "the trace does not show what the kernel did after its window"
 
 
 @dataclass(frozen=True)

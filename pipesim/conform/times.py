@@ -27,16 +27,16 @@ WORK_MARGIN = 50
 
 
 class AssumedKind(Enum):
-    """Which part of a time is assumed."""
+    """Which part of a time is assumed. The value is what a report says."""
 
-    DEVICE = "device"  #: the profile is of another device than ``name``
-    TCGEN05 = "tcgen05"  #: operations that no profile has constants for
-    MATRIX = "matrix"  #: how long the tensor cores work, which the protocol gives
-    MULTICAST = "multicast"  #: one copy to several CTAs
-    REMOTE = "remote"  #: arrivals at a barrier of another CTA
-    VALUE = "value"  #: the profile's value ``name`` is an estimate
-    INSTRUCTIONS = "instructions"  #: what warps compute, estimated from the instructions of the kernel's PTX
-    WORK = "work"  #: the work of the role ``name``: ``given`` cycles, ``recorded`` in the trace (None: not recorded)
+    DEVICE = "the device {name} (no profile)"  #: the profile is of another device than ``name``
+    TCGEN05 = "tcgen05 operations and tensor memory"  #: operations that no profile has constants for
+    MATRIX = "matrix multiplications"  #: how long the tensor cores work, which the protocol gives
+    MULTICAST = "multicast copies"  #: one copy to several CTAs
+    REMOTE = "arrivals at another CTA"
+    VALUE = "the profile's {name}"  #: which is an estimate
+    INSTRUCTIONS = "work that is estimated from the kernel's instructions"  #: of its PTX
+    WORK = "the work of {name}"  #: a role: ``given`` cycles, ``recorded`` in the trace (None: not recorded)
 
 
 @dataclass(frozen=True)
@@ -183,18 +183,18 @@ class TimeVerdict(Enum):
 
 
 class NoTime(Enum):
-    """Why there is no time to compare."""
+    """Why there is no time to compare. The value is what a report says."""
 
-    UNFINISHED = "unfinished"  #: the recorded run did not finish
-    FAULT = "fault"  #: it has an injected fault, which the simulation does not have
-    NOT_SIMULATED = "not simulated"  #: the simulation did not finish
-    LONG = "long"  #: the run is compared by its laps, and no program of all is made
-    LIMIT = "limit"  #: a limit of time or memory ended the simulation
-    KERNEL = "kernel"  #: the program was read from a kernel's PTX, and not to its end, or the run did not finish
-    CLOCK = "clock"  #: the kernel reads a clock: how long it waits for a time to pass is not known
-    WORDS = "words"  #: its CTAs talk by words of global memory, which a simulation of a kernel does not have
-    INTERPRETED = "interpreted"  #: an interpreter ran the program: the times are its own
-    NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
+    UNFINISHED = "the recorded run did not finish"
+    FAULT = "the recorded kernel has an injected fault"
+    NOT_SIMULATED = "the simulation did not finish"
+    LONG = "the run is too long to be simulated"
+    LIMIT = "a limit of time or memory ended the simulation"
+    KERNEL = "the kernel was not followed to its end, or its run did not finish"
+    CLOCK = "the kernel reads a clock: how long it waits for a time to pass is not known"
+    WORDS = "the CTAs wait for each other by words of global memory"
+    INTERPRETED = "an interpreter ran the program, which takes its own time for each operation"
+    NOT_RECORDED = "too few iterations for a period, and not recorded from end to end"
 
 
 @dataclass(frozen=True)

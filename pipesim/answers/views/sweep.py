@@ -164,16 +164,16 @@ class SweepReport:
 
 
 class ChangeKind(Enum):
-    """A kind of change. The value is a phrase for a report."""
+    """A kind of change. The value is what a report says; ``by``: the percentage by which times are shorter."""
 
-    MORE_STAGES = "more stages"  #: a parameter is higher, and a ring has more barriers
+    MORE_STAGES = "more stages"  #: a parameter is higher, and a ring has more barriers: the report gives its value
     FEWER_STAGES = "fewer stages"
-    WORK = "less work"  #: of one role in one of its loops
-    READS = "faster reads"  #: of tiles in shared memory by threads
-    MATRIX = "faster matrix multiplications"
-    LOAD_LATENCY = "loads with less latency"
-    LOAD_RATE = "loads with a higher rate"
-    SIGNALS = "signals seen sooner"  #: an arrive by another role's wait
+    WORK = "{role} work −{by} %{where}"  #: of one role in one of its loops
+    READS = "tile reads −{by} %"  #: of tiles in shared memory by threads
+    MATRIX = "multiplications −{by} %"
+    LOAD_LATENCY = "load latency −{by} %"
+    LOAD_RATE = "load transfer −{by} %"
+    SIGNALS = "signal latency −{by} %"  #: of an arrive until another role's wait sees it
 
 
 @dataclass(frozen=True)

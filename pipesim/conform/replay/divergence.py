@@ -322,58 +322,39 @@ def describe_record(table: SiteTable, record: Record) -> str:
     return _words(site.kind, site.barrier, record.stage, record.parity, record.value)
 
 
+#: What an event says. ``place``: its barrier with the stage; ``times``: " ×2", of one arrival nothing.
+_EVENTS = {
+    EventKind.WAIT_ENTER: "wait {place} parity {parity}",
+    EventKind.WAIT_RETURN: "wait {place} parity {parity} returns",
+    EventKind.ARRIVE: "arrive {place}{times}",
+    EventKind.EXPECT: "expect {place} {value:,} bytes",
+    EventKind.COPY: "copy {value:,} bytes → {place}",
+    EventKind.TRY: "try {place} {phase}{answer}",
+    EventKind.WORK_BEGIN: "work begins",
+    EventKind.WORK_END: "work ends",
+    EventKind.CP_ASYNC_ARRIVE: "cp.async arrive {place}{times}",
+    EventKind.BAR_ARRIVE: "arrive named barrier {barrier}, {value:,} threads",
+    EventKind.BAR_ENTER: "sync named barrier {barrier}, {value:,} threads",
+    EventKind.BAR_RETURN: "sync named barrier {barrier}, {value:,} threads, returns",
+    EventKind.COMMIT: "commit to {place}",
+    EventKind.GROUP_COMMIT: "commit {barrier} group",
+    EventKind.GROUP_ENTER: "wait for {barrier} groups, {value} may be open",
+    EventKind.GROUP_RETURN: "wait for {barrier} groups, {value} may be open, returns",
+    EventKind.SPIN_ENTER: "wait for {barrier}",
+    EventKind.SPIN_RETURN: "wait for {barrier} ends, it is {value:,}",
+    EventKind.WORD_WRITE: "write {barrier}, {value:,}",
+    EventKind.ATOMIC_ENTER: "atomic on {barrier}",
+    EventKind.ATOMIC_RETURN: "atomic on {barrier} returns {value:,}",
+}
+
+
 def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -> str:
-    place = f"{barrier}[{stage}]"
-    match kind:
-        case EventKind.WAIT_ENTER:
-            return f"wait {place} parity {parity}"
-        case EventKind.WAIT_RETURN:
-            return f"wait {place} parity {parity} returns"
-        case EventKind.ARRIVE:
-            return f"arrive {place}" + (f" ×{value}" if value != 1 else "")
-        case EventKind.EXPECT:
-            return f"expect {place} {value:,} bytes"
-        case EventKind.COPY:
-            return f"copy {value:,} bytes → {place}"
-        case EventKind.TRY:
-            how = f"parity {parity}" if parity >= 0 else "by state"
-            return f"try {place} {how}" + ("" if value < 0 else ": true" if value else ": false")
-        case EventKind.WORK_BEGIN:
-            return "work begins"
-        case EventKind.WORK_END:
-            return "work ends"
-        case _:
-            return _optional_words(kind, barrier, place, value)
-
-
-def _optional_words(kind: EventKind, barrier: str, place: str, value: int) -> str:
-    """The same of an event that not all traces have."""
-    match kind:
-        case EventKind.CP_ASYNC_ARRIVE:
-            return f"cp.async arrive {place}" + (f" ×{value}" if value != 1 else "")
-        case EventKind.BAR_ARRIVE:
-            return f"arrive named barrier {barrier}, {value:,} threads"
-        case EventKind.BAR_ENTER:
-            return f"sync named barrier {barrier}, {value:,} threads"
-        case EventKind.BAR_RETURN:
-            return f"sync named barrier {barrier}, {value:,} threads, returns"
-        case EventKind.COMMIT:
-            return f"commit to {place}"
-        case EventKind.GROUP_COMMIT:
-            return f"commit {barrier} group"
-        case EventKind.GROUP_ENTER:
-            return f"wait for {barrier} groups, {value} may be open"
-        case EventKind.GROUP_RETURN:
-            return f"wait for {barrier} groups, {value} may be open, returns"
-        case EventKind.SPIN_ENTER:
-            return f"wait for {barrier}"
-        case EventKind.SPIN_RETURN:
-            return f"wait for {barrier} ends, it is {value:,}"
-        case EventKind.WORD_WRITE:
-            return f"write {barrier}, {value:,}"
-        case EventKind.ATOMIC_ENTER:
-            return f"atomic on {barrier}"
-        case EventKind.ATOMIC_RETURN:
-            return f"atomic on {barrier} returns {value:,}"
-        case _:
-            raise AssertionError(f"{kind.name} is in every trace")
+    return _EVENTS[kind].format(
+        place=f"{barrier}[{stage}]",
+        barrier=barrier,
+        parity=parity,
+        value=value,
+        times=f" ×{value}" if value != 1 else "",
+        phase=f"parity {parity}" if parity >= 0 else "by state",
+        answer="" if value < 0 else ": true" if value else ": false",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from pipesim.answers.progress import Stage
 
@@ -12,40 +12,12 @@ if TYPE_CHECKING:
 
 def doing_words(stage: Stage, *names: str) -> str:
     """``simulating ring on h100``: what is being done, of what."""
-    match stage:
-        case Stage.FLATTEN:
-            return f"flattening {names[0]}"
-        case Stage.CHECK:
-            return f"proving {names[0]}"
-        case Stage.SIMULATE:
-            return f"simulating {names[0]} on {names[1]}"
-        case Stage.CAPTURE:
-            return f"capturing {names[0]}"
-        case Stage.READ:
-            return "reading recorded traces"
-        case Stage.COMPARE:
-            return f"comparing with {names[0] or 'the fresh trace'}"
-        case _:
-            assert_never(stage)
+    return str(stage.value[0]).format(*(name or "the fresh trace" for name in names))
 
 
 def done_words(stage: Stage, name: str) -> str:
     """``the comparison with a.parquet``: what was done, or tried."""
-    match stage:
-        case Stage.FLATTEN:
-            return "flattening"
-        case Stage.CHECK:
-            return "the proof"
-        case Stage.SIMULATE:
-            return "the simulation"
-        case Stage.CAPTURE:
-            return "the capture"
-        case Stage.READ:
-            return "reading recorded traces"
-        case Stage.COMPARE:
-            return f"the comparison with {name}"
-        case _:
-            assert_never(stage)
+    return stage.value[1].format(name)
 
 
 def failure_words(failed: Failure) -> str:

@@ -64,7 +64,7 @@ def _deviation(found: TimeComparison, side: str) -> str:
         case TimeVerdict.OUTSIDE:
             return f"{OUTSIDE} (off by {signed_percent(found.off_permille)}: {_numbers(found, side)})"
         case TimeVerdict.NOT_COMPARED:
-            return f"not compared: {_why_words(found.why)}"
+            return f"not compared: {(found.why or NoTime.NOT_RECORDED).value}"
         case _:
             assert_never(found.verdict)
 
@@ -91,25 +91,10 @@ def assumed_words(assumed: Sequence[TimeAssumption]) -> str:
 
 
 def _describe_assumption(each: TimeAssumption, *, details: bool) -> str:
-    match each.kind:
-        case AssumedKind.DEVICE:
-            return f"the device {each.name} (no profile)"
-        case AssumedKind.TCGEN05:
-            return "tcgen05 operations and tensor memory"
-        case AssumedKind.MATRIX:
-            return "matrix multiplications"
-        case AssumedKind.MULTICAST:
-            return "multicast copies"
-        case AssumedKind.REMOTE:
-            return "arrivals at another CTA"
-        case AssumedKind.VALUE:
-            return _VALUES.get(each.name, f"the profile's {each.name}")
-        case AssumedKind.INSTRUCTIONS:
-            return "work that is estimated from the kernel's instructions"
-        case AssumedKind.WORK:
-            return f"the work of {each.name}" + (_work_words(each) if details else "")
-        case _:
-            assert_never(each.kind)
+    if each.kind is AssumedKind.VALUE and each.name in _VALUES:
+        return _VALUES[each.name]
+    said = each.kind.value.format(name=each.name)
+    return said + _work_words(each) if each.kind is AssumedKind.WORK and details else said
 
 
 def _work_words(each: TimeAssumption) -> str:
@@ -133,29 +118,3 @@ def _unstated_words(found: TimeComparison) -> str:
         return f"the profile {found.profile} states its error for {', '.join(ranges)}"
     what = "this kernel" if found.figure == PERIOD else "whole runs of this kernel"
     return f"the profile {found.profile} states no error for {what}"
-
-
-def _why_words(why: NoTime | None) -> str:
-    match why:
-        case NoTime.UNFINISHED:
-            return "the recorded run did not finish"
-        case NoTime.FAULT:
-            return "the recorded kernel has an injected fault"
-        case NoTime.NOT_SIMULATED:
-            return "the simulation did not finish"
-        case NoTime.LONG:
-            return "the run is too long to be simulated"
-        case NoTime.LIMIT:
-            return "a limit of time or memory ended the simulation"
-        case NoTime.KERNEL:
-            return "the kernel was not followed to its end, or its run did not finish"
-        case NoTime.WORDS:
-            return "the CTAs wait for each other by words of global memory"
-        case NoTime.CLOCK:
-            return "the kernel reads a clock: how long it waits for a time to pass is not known"
-        case NoTime.INTERPRETED:
-            return "an interpreter ran the program, which takes its own time for each operation"
-        case NoTime.NOT_RECORDED | None:
-            return "too few iterations for a period, and not recorded from end to end"
-        case _:
-            assert_never(why)

@@ -1,7 +1,5 @@
 """How a trace agrees with its program, in words: the reason where it does not agree, and what it was compared by."""
 
-from typing import assert_never
-
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.summary import TraceLine
@@ -13,7 +11,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.report.sentences.check import limit_words
 from pipesim.report.sentences.times import time_words, times_clause
-from pipesim.report.text.words import count, iterations, number
+from pipesim.report.text.words import iterations, number
 from pipesim.trace.schema import Trace
 
 HANGS_TOO = "the recorded run hung, and the model hangs in the same state"
@@ -125,38 +123,17 @@ def _explanation(found: TraceComparison) -> str:
     return f": {diagnosis.explanations[0].claim}" if diagnosis is not None and one else ""
 
 
+#: Said after how the records leave the program.
+_BESIDE = (ReasonKind.RECORDS_CONTRADICT, ReasonKind.BARRIERS_DIFFER, ReasonKind.OTHER_FAULT)
+
+
 def _reason_words(reason: Reason, divergence: str) -> str:
     """A reason in words; ``divergence``: how the records leave the program, if they do."""
-    match reason.kind:
-        case ReasonKind.DIVERGES:
-            return divergence
-        case ReasonKind.RECORDS_CONTRADICT:
-            return _join(divergence, "its records contradict each other")
-        case ReasonKind.BARRIERS_DIFFER:
-            return _join(divergence, f"the barrier words read afterwards differ for {count(reason.count, 'barrier')}")
-        case ReasonKind.OTHER_FAULT:
-            return _join(divergence, f"{reason.name} was injected into the kernel and is not found")
-        case ReasonKind.WRONG_TILES:
-            return f"{count(reason.count, 'tile')} with wrong data"
-        case ReasonKind.WRONG_OUTPUT:
-            elements = "1 element differs" if reason.count == 1 else f"{number(reason.count)} elements differ"
-            return f"output {reason.name} differs from the expected values ({elements})"
-        case ReasonKind.GAVE_UP:
-            return "a launch did not finish"
-        case ReasonKind.RECORDS_LOST:
-            return "1 record was lost" if reason.count == 1 else f"{number(reason.count)} records were lost"
-        case ReasonKind.CUT_OFF:
-            return "the simulation ran out of its budget before it ended"
-        case ReasonKind.NO_CTA:
-            return "the trace has no recorded CTA"
-        case ReasonKind.NO_EVENT:
-            return "the trace has no event to compare with the protocol"
-        case ReasonKind.NOT_FOLLOWED:
-            return "the program read from the PTX ends before the trace does: see what was not followed"
-        case ReasonKind.END_NOT_SEEN:
-            return "the trace does not show what the kernel did after its window"
-        case _:
-            assert_never(reason.kind)
+    if reason.kind is ReasonKind.DIVERGES:
+        return divergence
+    s, differ, were = ("", "differs", "was") if reason.count == 1 else ("s", "differ", "were")
+    said = reason.kind.value.format(count=number(reason.count), name=reason.name, s=s, differ=differ, were=were)
+    return _join(divergence, said) if reason.kind in _BESIDE else said
 
 
 def _join(*parts: str) -> str:

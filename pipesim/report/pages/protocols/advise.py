@@ -1,13 +1,10 @@
 """``pipesim advise``: what limits a protocol, and a table of changes with what each gains and costs."""
 
-from typing import assert_never
-
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Resources
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.protocols.run import bottleneck_words
 from pipesim.report.sentences.sweep import limit_words
-from pipesim.report.text.console import BAD, GOOD, UNSURE
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import columns, field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.words import MINUS, NONE, count, cycles, number, percent, size
 
@@ -16,24 +13,9 @@ _LEAST_PERMILLE = 5  #: of the time: a gain below it is none
 
 def change_words(change: AdvisedChange, by: int) -> str:
     """``stages=5``, ``consumer work −20 %, tiles`` (its loop); ``by``: the percentage by which times are shorter."""
-    match change.kind:
-        case ChangeKind.MORE_STAGES | ChangeKind.FEWER_STAGES:
-            return f"{change.parameter}={change.value}"
-        case ChangeKind.WORK:
-            where = f", {change.loop}" if change.loop else ""
-            return f"{change.role} work {MINUS}{by} %{where}"
-        case ChangeKind.READS:
-            return f"tile reads {MINUS}{by} %"
-        case ChangeKind.MATRIX:
-            return f"multiplications {MINUS}{by} %"
-        case ChangeKind.LOAD_LATENCY:
-            return f"load latency {MINUS}{by} %"
-        case ChangeKind.LOAD_RATE:
-            return f"load transfer {MINUS}{by} %"
-        case ChangeKind.SIGNALS:
-            return f"signal latency {MINUS}{by} %"
-        case _:
-            assert_never(change.kind)
+    if change.parameter:
+        return f"{change.parameter}={change.value}"
+    return change.kind.value.format(role=change.role, where=f", {change.loop}" if change.loop else "", by=by)
 
 
 def cost_words(each: Advice, before: Resources) -> str:
@@ -89,7 +71,6 @@ def _stages(gains: list[Advice]) -> str:
 
 
 _METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}
-_MARKS = {Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE}
 
 
 def advise_lines(report: AdviseReport, width: int) -> list[str]:
@@ -109,7 +90,7 @@ def advise_lines(report: AdviseReport, width: int) -> list[str]:
     for each in report.advice:
         if each.gain_permille is None:
             lines += wrap(f"{change_words(each.change, report.percent)}: {_reason(each)}", width, "  ", "    ")
-    return [*lines, "", *wrap(advise_sentence(report), width, f"{_MARKS.get(report.conclusion, UNSURE)} ")]
+    return [*lines, "", *wrap(advise_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def _table(report: AdviseReport, width: int) -> list[str]:

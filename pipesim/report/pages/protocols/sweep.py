@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
 from pipesim.report.sentences.sweep import (
     cell_words,
@@ -18,7 +17,7 @@ from pipesim.report.sentences.sweep import (
     sweep_sentence,
     why_metric,
 )
-from pipesim.report.text.console import BAD, GOOD, UNSURE
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import LEAST_NAME, columns, field, pad, pad_left, wrap, wrap_parts
 from pipesim.report.text.source import command_lines, shell_words
 from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
@@ -28,9 +27,6 @@ MOST_ROWS = 20  #: of the table: the best ones
 MOST_NOT_USABLE = 40  #: that are listed
 _MOST_VALUES = 6  #: of an axis that its heading lists one by one
 _CHANGED = "the program is another one than when the results file was written"
-_MARKS = {
-    Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE,
-}  # fmt: skip
 
 
 def sweep_lines(report: SweepReport, width: int) -> list[str]:
@@ -176,7 +172,7 @@ def _reason(each: Configuration) -> str:
 
 
 def _choice(report: SweepReport, width: int) -> list[str]:
-    lines = wrap(sweep_sentence(report), width, f"{_MARKS.get(report.conclusion, UNSURE)} ")
+    lines = wrap(sweep_sentence(report), width, f"{mark(report.conclusion.ok)} ")
     if not report.ranked:
         return lines
     said = smallest_sentence(report)
