@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 def doing_words(stage: Stage, *names: str) -> str:
     """``simulating ring on h100``: what is being done, of what."""
-    return str(stage.value[0]).format(*(name or "the fresh trace" for name in names))
+    return stage.value[0].format(*(name or "the fresh trace" for name in names))
 
 
 def done_words(stage: Stage, name: str) -> str:
     """``the comparison with a.parquet``: what was done, or tried."""
-    return stage.value[1].format(name)
+    return str(stage.value[1]).format(name)
 
 
 def failure_words(failed: Failure) -> str:
