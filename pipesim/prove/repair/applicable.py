@@ -18,7 +18,6 @@ from pipesim.model.groups import (
     MAY_ACQUIRE,
     MAY_RELEASE,
     MEETINGS,
-    ON_BARRIER,
     OWN_WRITES,
     PARITY_WAITS,
     SIGNALS,
@@ -27,39 +26,39 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.changes import iterations, meeting_points, missing_instructions, other_operands, partners
-from pipesim.prove.repair.changes.arithmetic import (
-    counts,
-    ends,
-    expects,
-    inits,
-    lanes,
-    masks,
-    pairs,
-    registers,
-    threads,
+from pipesim.prove.repair.changes import (
+    arithmetic,
+    iterations,
+    left_over,
+    meeting_points,
+    missing_instructions,
+    other_operands,
+    partners,
 )
-from pipesim.prove.repair.changes.left_over import of_what_is_left_over
-from pipesim.prove.repair.changes.order import gives_back, uses_what_others_fill, works
+from pipesim.prove.repair.handovers import uses_what_others_fill
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.siblings import Siblings
 from pipesim.prove.repair.sites import (
     arrived_at,
+    barrier_of,
     begin_of,
     engines_of,
     executes,
     executes_everywhere,
+    executions,
     families,
+    gives_back,
     members,
+    numbered,
     operations_at,
+    pairs,
     roles_of,
-    site_of,
     sites_of,
     warp_of,
+    works,
 )
 
 K = RepairKind
-_FENCE = (int(Op.FENCE), int(Fence.MBARRIER_INIT))
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
 _MOST_COUNTS = 4  #: that are wrong for one reason, such as a warp more
@@ -94,20 +93,19 @@ def repairs(
         yield rank, repair
 
 
-def fences(reader: str, writer: str) -> Iterator[Ranked]:
-    """Proxy fences between what one role reads and another writes: of the reader, of everyone, of the writer."""
+def fences(reader: str) -> Iterator[Ranked]:
+    """Proxy fences after what one role reads and another writes: of the reader, of everyone."""
     yield 0, Repair(K.FENCE, reader, "", FencePlace.AFTER_READS.value)
     yield 1, Repair(K.FENCE, "", "", FencePlace.AFTER_READS.value)
-    yield 2, Repair(K.FENCE, writer, "", FencePlace.BEFORE_WRITES.value)
 
 
 def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ranked]:
     """Proxy fences between what one role writes and an engine reads for another: one that comes too late, then of the
     writer first, of those who share its code, of all who write, of the reader.
     """
-    sites = list(sites_of(program, writer))
-    for fence in (site for site in sites if site.op == Op.FENCE and site.about == str(Fence.PROXY_ASYNC.value)):
-        for signal in (site for site in sites if site.op in SIGNALLING):
+    fences = (s for s in sites_of(program, writer, {int(Op.FENCE)}) if s.about == str(Fence.PROXY_ASYNC.value))
+    for fence in fences:
+        for signal in sites_of(program, writer, SIGNALLING):
             yield 0, Repair(K.MOVE, writer, signal.about, at=signal, past=fence)
     for role in dict.fromkeys((writer, families(program).get(writer, writer))):
         yield 1, Repair(K.FENCE, role, "", FencePlace.AFTER_WRITES.value)
@@ -117,7 +115,7 @@ def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ran
 
 def initialisations(program: Program) -> Iterator[Ranked]:
     """Inits that are missing, come too late, or are made several times."""
-    for repair in inits(program):
+    for repair in arithmetic.inits(program):
         yield 0 if repair.kind is not K.OMIT else 1, repair
 
 
@@ -125,20 +123,19 @@ def invals(program: Program, fault: Fault | None) -> Iterator[Ranked]:
     """Of a fault of an inval: all invals of a role after everything else that it does, or none of them."""
     if fault is None or fault.kind not in (FaultKind.INVALIDATED, FaultKind.INVAL_PENDING):
         return
-    for role in dict.fromkeys(
-        program.agents[n].role for n, code in enumerate(program.code) if any(op[0] == Op.INVAL for op in code)
-    ):
+    for role in dict.fromkeys(program.agents[each.agent].role for each in executions(program, ops={int(Op.INVAL)})):
         yield 3, Repair(K.LATER, role, "", at=NOWHERE._replace(op=int(Op.INVAL)))
         yield 6, Repair(K.OMIT, role, "", at=NOWHERE._replace(op=int(Op.INVAL)))
 
 
 def publications(program: Program) -> Iterator[Ranked]:
     """Fences and meetings after inits that are not visible to all who use the barriers."""
-    made = [agent for agent, code in enumerate(program.code) if any(op[0] == Op.INIT for op in code)]
+    made = dict.fromkeys(each.agent for each in executions(program, ops={int(Op.INIT)}))
     for role in dict.fromkeys(program.agents[agent].role for agent in made):
         yield 0, Repair(K.AFTER_INIT, role, "", 1)
-    orders = [[op[0] for op in program.code[agent] if op[0] == Op.INIT or op[:2] == _FENCE] for agent in made]
-    fenced = all(each[-1] == Op.FENCE for each in orders)
+    fence = (int(Op.FENCE), int(Fence.MBARRIER_INIT))
+    last = {each.agent: each.op[0] for each in executions(program) if each.op[0] == Op.INIT or each.op[:2] == fence}
+    fenced = all(last[agent] == Op.FENCE for agent in made)
     yield 1, Repair(K.AFTER_INIT, "", "", was=program.ctas if fenced else -1)
 
 
@@ -146,9 +143,9 @@ def group_waits(program: Program, engine: int) -> Iterator[Ranked]:
     """Waits for all groups of an engine, as late as they can be; then those that leave fewer of them pending."""
     for role in dict.fromkeys(families(program).get(role, role) for role in roles_of(program)):
         if engine in engines_of(program, role.partition(",")[0]):
-            sites = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
-            yield from ((0, Repair(K.GROUP_WAIT, role, str(engine), 0, at=site)) for site in reversed(sites))
-    yield from ((1, repair) for repair in _depths(program) if repair.group == str(engine))
+            sites = [site for site in reversed(sites_of(program, role)) if site.op != Op.WAIT_GROUP]
+            yield from ((0, Repair(K.GROUP_WAIT, role, str(engine), 0, at=site)) for site in sites)
+    yield from ((1, repair) for repair in arithmetic.group_depths(program) if repair.group == str(engine))
 
 
 def stronger(program: Program) -> Iterator[Ranked]:
@@ -157,33 +154,25 @@ def stronger(program: Program) -> Iterator[Ranked]:
     """
     atomics = _atomics(program)
     seen: set[tuple[str, SourceInstruction]] = set()
-    for agent, code in enumerate(program.code):
-        for pc, op in enumerate(code):
-            if op[0] not in MAY_RELEASE | MAY_ACQUIRE:
-                continue
-            given = operand(op, "semantics")
-            site = site_of(program, agent, pc)
-            key = (program.agents[agent].role, site._replace(about="") if site.line else site)
-            if key in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
-                continue
-            seen.add(key)
-            of_word = op[0] in ON_BARRIER and program.is_word(operand(op, "barrier"))
-            word = site.about.partition("[")[0] if of_word else ""
-            if word and (both := atomics.get((key[0], site.line))) is not None:
-                at = site._replace(op=0, about="")
-                yield 2, Repair(K.STRONGER, key[0], word, 2, both, at=at, past=site)
-            for wide in (2,) if word else (0, 1) if program.ctas > 1 else (0,):
-                yield wide, Repair(K.STRONGER, key[0], word or key[1].about, wide, given, at=key[1])
+    for agent, _, op, site in executions(program, ops=MAY_RELEASE | MAY_ACQUIRE):
+        given, role = operand(op, "semantics"), program.agents[agent].role
+        at = site._replace(about="") if site.line else site
+        if (role, at) in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
+            continue
+        seen.add((role, at))
+        word = site.about.partition("[")[0] if barrier_of(op) >= 0 and program.is_word(barrier_of(op)) else ""
+        if word and (both := atomics.get((role, site.line))) is not None:
+            yield 2, Repair(K.STRONGER, role, word, 2, both, at=site._replace(op=0, about=""), past=site)
+        for wide in (2,) if word else (0, 1) if program.ctas > 1 else (0,):
+            yield wide, Repair(K.STRONGER, role, word or at.about, wide, given, at=at)
 
 
 def _atomics(program: Program) -> dict[tuple[str, str], int]:
     """By role and line the order of atomics whose answer is used: they are a wait for a word, and an arrive."""
     found: dict[tuple[str, str], dict[int, int]] = {}
-    for agent, code in enumerate(program.code):
-        for op, site in zip(code, program.instructions[agent], strict=True):
-            ordered = op[0] in (MAY_RELEASE | MAY_ACQUIRE) & ON_BARRIER
-            if ordered and program.is_word(operand(op, "barrier")) and site.line:
-                found.setdefault((program.agents[agent].role, site.line), {})[op[0]] = operand(op, "semantics")
+    for agent, _, op, site in executions(program, ops=MAY_RELEASE | MAY_ACQUIRE):
+        if barrier_of(op) >= 0 and program.is_word(barrier_of(op)) and site.line:
+            found.setdefault((program.agents[agent].role, site.line), {})[op[0]] = operand(op, "semantics")
     return {at: each[int(Op.ARRIVE)] for at, each in found.items() if len(each) > 1 and Op.ARRIVE in each}
 
 
@@ -211,7 +200,7 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from missing_instructions.of_waits(program)
     yield from missing_instructions.of_transfers(program)
     yield from partners.of_partners(program)
-    yield from of_what_is_left_over(program)
+    yield from left_over.of_what_is_left_over(program)
     yield from other_operands.of_groups(program)
     yield from other_operands.of_slots(program)
     yield from other_operands.of_turns(program)
@@ -221,99 +210,77 @@ def _possible(program: Program) -> Iterator[Ranked]:
 
 def _of_one_operation(program: Program) -> Iterator[Ranked]:
     """Numbers, and another operation in the same place."""
-    for repair, likely in lanes(program):
+    for repair, likely in arithmetic.lanes(program):
         yield 1 if repair.value == 1 else 2 if likely else 4, repair
-    yield from ((0, repair) for repair in ends(program))
-    yield from ((2, repair) for repair in expects(program))
-    for role, group in pairs(program, lambda op: op[0] == Op.EXPECT_TX):
-        yield 1, Repair(K.ARRIVES_TOO, role, group)
-    yield from ((2, repair) for repair in masks(program))
-    yield from ((2 + (repair.was > program.launch_registers), repair) for repair in registers(program))
-    several = list(counts(program))
+    yield from ((0, repair) for repair in arithmetic.ends(program))
+    yield from ((2, repair) for repair in arithmetic.expects(program))
+    yield from ((1, Repair(K.ARRIVES_TOO, *pair)) for pair in pairs(program, lambda op: op[0] == Op.EXPECT_TX))
+    yield from ((2, repair) for repair in arithmetic.masks(program))
+    yield from ((2 + (repair.was > program.launch_registers), repair) for repair in arithmetic.registers(program))
+    yield from _of_counts(program)
+    every = list(arithmetic.threads(program))
+    shared = {repair.group for repair in every if repair.kind is K.NUMBER}
+    for repair in every:
+        yield 3 if repair.kind is K.THREADS and shared & set(repair.group.split(",")) else 2, repair
+    yield from ((2, Repair(K.STAY, *pair)) for pair in pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
+    yield from ((4, repair) for repair in arithmetic.group_depths(program))
+
+
+def _of_counts(program: Program) -> Iterator[Ranked]:
+    """Counts: of one group, of two exchanged, of several that are wrong for one reason."""
+    several = list(arithmetic.counts(program))
     yield from ((3, repair) for repair in several)
     for one, other in combinations(several, 2):
         if (one.value, one.was) == (other.was, other.value):
             yield 3, replace(one, also=(other,))
-    of_groups = list({repair.group: repair for repair in reversed(several)}.values())
-    if 1 < len(of_groups) <= _MOST_COUNTS:
-        yield 4, replace(of_groups[0], also=tuple(of_groups[1:]))
-    yield from ((5, repair) for repair in counts(program, by_lanes=True))
-    numbers = [repair for repair in threads(program) if repair.kind is K.NUMBER]
-    yield from ((2, repair) for repair in numbers)
-    shared = {repair.group for repair in numbers}
-    for repair in (repair for repair in threads(program) if repair.kind is not K.NUMBER):
-        yield 3 if shared & set(repair.group.split(",")) else 2, repair
-    yield from ((2, Repair(K.STAY, *pair)) for pair in pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
-    yield from ((4, repair) for repair in _depths(program))
-
-
-def _depths(program: Program) -> Iterator[Repair]:
-    """Fewer groups under way than a role leaves now, as many as possible first; the group is the engine's number."""
-    found: dict[tuple[str, int, int], dict[SourceInstruction, None]] = {}
-    for agent, code in enumerate(program.code):
-        for op, site in zip(code, program.instructions[agent], strict=True):
-            if op[0] == Op.WAIT_GROUP and operand(op, "groups"):
-                key = program.agents[agent].role, operand(op, "engine"), operand(op, "groups")
-                found.setdefault(key, {})[site] = None
-    for (role, engine, was), sites in found.items():
-        for at in [*(sites if len(sites) > 1 else ()), NOWHERE]:
-            yield from (Repair(K.DEPTH, role, str(engine), depth, was, at) for depth in range(was - 1, -1, -1))
-        yield from (Repair(K.DEPTH, role, str(engine), -1, was, at) for at in sites)  # which may differ in a larger one
+    first, *others = list({repair.group: repair for repair in reversed(several)}.values()) or [None]
+    if first is not None and 0 < len(others) < _MOST_COUNTS:
+        yield 4, replace(first, also=tuple(filter(None, others)))
+    yield from ((5, repair) for repair in arithmetic.counts(program, by_lanes=True))
 
 
 def _of_places(program: Program) -> Iterator[Ranked]:
     """What comes later, what is omitted, what other warps or lanes do."""
-    released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
+    released = pairs(program, gives_back)
     expected = pairs(program, lambda op: op[0] == Op.ARRIVE and operand(op, "expect") > 0)
     yield from ((1, Repair(K.DROP, *pair, 1)) for pair in dict.fromkeys((*released, *expected)))
     yield from ((3, Repair(K.DROP, *pair, 3)) for pair in expected)
     yield from ((1, Repair(K.LATER, *pair, _awaited_after(program, *pair))) for pair in released)
     yield from ((8, Repair(K.DROP, *pair, 0)) for pair in released)
-    for number in sorted({number for role in roles_of(program) for number in arrived_at(program, role)}):
-        yield 2, Repair(K.LATER, "", str(number))
-    if several := {number for role in roles_of(program) for number in arrived_at(program, role)}:
-        yield 2, Repair(K.LATER, "", ",".join(map(str, sorted(several))))
-    for family in dict.fromkeys(families(program).values()):
-        yield from _of_some_warps(program, family, list(sites_of(program, family)))
+    for role in (*dict.fromkeys(families(program).values()), *roles_of(program)):
+        yield from _of_some_warps(program, role)
     for role in roles_of(program):
-        mine = members(program, role)
-        sites = list(sites_of(program, role))
+        mine, sites = members(program, role), sites_of(program, role)
         apart = any(len(warp_of(program, agent)) > 1 for agent in mine)
         for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
-            if site.op != Op.CLUSTER_WAIT and len(mine) > 1 and not executes_everywhere(program, role, site):
-                rank = 1 if site.op in CLUSTER else 2 if site.op in SIGNALLING else 5
+            if site.op != Op.CLUSTER_WAIT and not executes_everywhere(program, role, site):
                 by_cta = _by_cta(program, mine, site)
-                rank = 4 if rank == 2 and by_cta else rank
+                rank = 1 if site.op in CLUSTER else 5 if site.op not in SIGNALLING else 4 if by_cta else 2
                 for home in range(1 + (program.ctas > 1)):
                     yield rank, Repair(K.EVERY_WARP, role, site.about, home, int(by_cta), site)
-        yield from _of_some_warps(program, role, sites)
-        for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
             if apart:
-                yield 1, Repair(K.INSIDE, "", site.about, at=site)
-                yield 1, Repair(K.OUTSIDE, "", site.about, at=site)
-        if named := ",".join(map(str, arrived_at(program, role))):
-            yield 1, Repair(K.LATER, role, named)
+                yield from ((1, Repair(kind, "", site.about, at=site)) for kind in (K.INSIDE, K.OUTSIDE))
+        if named := arrived_at(program, role):
+            yield 1, Repair(K.LATER, role, numbered(named))
         for at in dict.fromkeys(site._replace(line="") for site in sites if site.op in SIGNALLING - MEETINGS):
             yield 3, Repair(K.DROP, role, at.about, 2, at=at)
             yield 3 if at.op in COMMITS else 5, Repair(K.DROP, role, at.about, 4, at=at)
         for site in (site for site in sites if site.op in SIGNALLING | {int(Op.TMA_LOAD)} and site.op != Op.ARRIVE):
-            if any(site == after for agent in mine for after in _right_after(program, agent, site)):
+            if any((site, site) in pairwise(program.instructions[agent]) for agent in mine):
                 yield 2, Repair(K.ONCE, role, site.about, at=site)
         yield from _of_order(program, role, sites)
-        omits = (
-            Repair(K.OMIT, role, site.about, n, at=site) for site in sites if site.op in SIGNALLING for n in (0, 1)
-        )
-        yield from ((6 if each.value and each.at.op not in MEETINGS else 8, each) for each in omits)
+        for site in (site for site in sites if site.op in SIGNALLING):
+            yield 8, Repair(K.OMIT, role, site.about, at=site)
+            yield 8 if site.op in MEETINGS else 6, Repair(K.OMIT, role, site.about, 1, at=site)
 
 
-def _of_some_warps(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
+def _of_some_warps(program: Program, role: str) -> Iterator[Ranked]:
     """Several instructions on one group that the same warps of a role leave out."""
     mine = members(program, role)
     parts: dict[tuple[int, str], dict[tuple[bool, ...], SourceInstruction]] = {}
-    for site in sites:
-        if site.op in SIGNALLING - MEETINGS and site.line:
-            who = tuple(executes(program, agent, site) for agent in mine)
-            parts.setdefault((site.op, site.about), {})[who] = site
+    for site in (site for site in sites_of(program, role, SIGNALLING - MEETINGS) if site.line):
+        who = tuple(executes(program, agent, site) for agent in mine)
+        parts.setdefault((site.op, site.about), {})[who] = site
     for (op, about), executing in parts.items():
         if len(executing) == 1 and not all(*executing):
             by_cta = _by_cta(program, mine, *executing.values())
@@ -336,11 +303,6 @@ def _awaited_after(program: Program, role: str, group: str) -> int:
 
 def _meets_at(program: Program, role: str, site: SourceInstruction) -> set[int]:
     return {program.named_barrier(op) for ops in operations_at(program, role, site) for op in ops}
-
-
-def _right_after(program: Program, agent: int, at: SourceInstruction) -> set[SourceInstruction]:
-    """The instructions of an agent that come right after this one."""
-    return {after for one, after in pairwise(program.instructions[agent]) if one == at}
 
 
 def _by_cta(program: Program, agents: list[int], site: SourceInstruction) -> bool:
@@ -380,31 +342,25 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             following |= dict.fromkeys((one, other) for other in near[: _FAR if one.op in SIGNALLING else _NEAR])
             earlier |= dict.fromkeys((other, one) for other in near[1:] if _may_come_before(other, one))
             nearest.setdefault(one, set()).update(near[:1])
+    alone = {site for site in sites if site.op in SIGNALS and not executes_everywhere(program, role, site)}
     for one, other in following:
-        follows = other.op not in OWN_WRITES or sites.index(one) < sites.index(other)  # of what others wait for
+        later = sites.index(other) < sites.index(one)  # in the next iteration
+        follows = other.op not in OWN_WRITES or not later  # of what others wait for
         if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)} and follows:
             yield 6, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
-        if one != other and one.op != Op.INIT and (one.op in MOVING or other.op in MOVING - MEETINGS - SIGNALS):
-            rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
-            if one.op == Op.BAR_SYNC and nearest[one] != {other}:
-                rank = 6
-            if one.op == Op.BAR_SYNC and any(
-                each.op in SIGNALS and not executes_everywhere(program, role, each) for each in nearest.get(other, ())
-            ):
-                rank = 4  # the warps meet before one of them signals for all
-            later = one.op in SIGNALS and sites.index(other) < sites.index(one)  # in the next iteration
-            if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
-                rank = 4  # the warps meet before one of them signals for all
-            rank = 6 if later and other.op != Op.WAIT_GROUP else rank
-            if later and other.op in OWN_WRITES:
-                continue
+        later = later and one.op in SIGNALS
+        if one.op == Op.INIT or not (one.op in MOVING or other.op in MOVING - MEETINGS - SIGNALS):
+            continue
+        rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
+        rank = 6 if one.op == Op.BAR_SYNC and nearest[one] != {other} else rank
+        if (one.op == Op.BAR_SYNC and nearest.get(other, set()) & alone) or (other.op == Op.BAR_SYNC and one in alone):
+            rank = 4  # the warps meet before one of them signals for all
+        rank = 6 if later and other.op != Op.WAIT_GROUP else rank
+        if not later or other.op not in OWN_WRITES:
             yield rank, Repair(K.MOVE, role, one.about, was=1 if later else -1, at=one, past=other)
     passed_on = {program.named_barrier(op) for op in program.operations if op[0] == Op.BAR_ARRIVE}
     turns = {site for site in sites if site.op == Op.BAR_SYNC and _meets_at(program, role, site) & passed_on}
     for one, other in earlier:
-        found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)
         heard = one.op == Op.WAIT_GROUP and other.op == Op.BAR_SYNC and other not in turns  # by those who write then
-        yield 4 if heard else 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6, found
-        for wait in (site for site, after in nearest.items() if site.op in PARITY_WAITS and after == {one} != {other}):
-            if one.op in SIGNALS and wait != other:
-                yield 6, replace(found, also=(replace(found, group=wait.about, at=wait),))
+        rank = 4 if heard else 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6
+        yield rank, Repair(K.MOVE, role, one.about, 1, at=one, past=other)

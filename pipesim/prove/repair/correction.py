@@ -28,8 +28,8 @@ from pipesim.prove.repair.changes.arithmetic import registers
 from pipesim.prove.repair.changes.iterations import of_iterations
 from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.changes.meeting_points import of_met_signals, of_signals_for_all, of_uses
-from pipesim.prove.repair.changes.order import readers_of
 from pipesim.prove.repair.edits import apply_repair, place_of
+from pipesim.prove.repair.handovers import readers_of
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind, fits_words, words_of
 from pipesim.prove.repair.side_effects import leaves_more, serialised
 from pipesim.prove.repair.wording.added_line import AddedLine, added_line, beside, line_of
@@ -242,7 +242,7 @@ def _of_fault(program: Program, refuted: Refutation, fault: Fault) -> Iterator[R
     """What may correct a fault of which the kind says it; None of any other kind."""
     match fault.kind:
         case FaultKind.READ_NOT_FENCED:
-            fenced = fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+            fenced = fences(program.agents[fault.other_agent].role)
             return merge(fenced, of_reads_again(program, fault), key=_rank)
         case FaultKind.MISSING_PROXY_FENCE:
             return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
@@ -290,11 +290,7 @@ def _of_pipelines(
     found = merge(of_reads_again(program, fault), found, key=_rank) if fault is not None else found
     races = fault is not None and fault.kind is FaultKind.RACE and touching
     raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
-    found = (
-        of_uses(program, fault, found)
-        if fault is not None and (raced or fault.kind is FaultKind.UNINITIALISED_READ)
-        else found
-    )
+    found = of_uses(program, fault, found) if fault is not None and raced else found
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
         more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)

@@ -22,32 +22,26 @@ from pipesim.prove.repair.changes import (
     places,
 )
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
-from pipesim.prove.repair.sites import members
+from pipesim.prove.repair.sites import AgentCode, gives_back, members
 
-_MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, RepairKind.NUMBER, RepairKind.AFTER_INIT})
+K = RepairKind
+_MEETS = frozenset({K.SYNC, K.PRIME, K.WARP_SYNC, K.NUMBER, K.AFTER_INIT})
 
 
 def apply_repair(program: Program, repair: Repair) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
-    found = None
-    for part in (*repair.also, replace(repair, also=())) if repair.also else ():
-        found = apply_repair(found or program, part) or found
     if repair.also:
+        found = None
+        for part in (*repair.also, replace(repair, also=())):
+            found = apply_repair(found or program, part) or found
         return found
     if repair.kind in OF_WORDS:
         return None  # of which a flat program has none
-    if repair.kind is RepairKind.COUNT_IN:
+    if repair.kind is K.COUNT_IN:
         return _counted_in(program, repair)
-    if repair.kind is RepairKind.MASK:
-        program = _with_places(program, repair)
-    if repair.kind is RepairKind.OTHER_PLACE:
-        program = left_over.with_bytes(program, repair)
-    if repair.kind in _MEETS:
-        program = joint_actions.with_meetings(program, repair)
     change = _of_agent(repair)
-    if repair.kind in (RepairKind.CARRY, RepairKind.PART) or change is places.shifted_slot:
-        program = places.with_slots(program, repair)
-    listings = {agent: change(program, agent, repair) for agent in members(program, repair.role)}
+    program = _with_tables(program, repair, slots=change is places.shifted_slot)
+    listings = {agent: change(AgentCode(program, agent), repair) for agent in members(program, repair.role)}
     if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
     try:
@@ -58,93 +52,92 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
 
 def place_of(program: Program, repair: Repair) -> str:
     """The author's line that a correction is about, "" if none."""
-    if repair.at.line:
-        return repair.at.line.partition("\n")[0]
-    after = apply_repair(program, repair)
-    if after is None:
-        return ""
-    for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True)):
+    after = None if repair.at.line else apply_repair(program, repair)
+    for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True) if after is not None else ()):
         if before != now:
-            pairs = enumerate(zip(before, now, strict=False))
-            first = next((n for n, (one, other) in pairs if one != other), min(len(before), len(now)))
-            if repair.kind is RepairKind.LATER:
-                given = (n for n, op in enumerate(before) if order.gives_back(op))
+            places = enumerate(zip(before, now, strict=False))
+            first = next((n for n, (one, other) in places if one != other), min(len(before), len(now)))
+            if repair.kind is K.LATER:
+                given = (n for n, op in enumerate(before) if gives_back(op))
                 first = next((n for n in given if program.instructions[agent][n].about == repair.group), first)
-            return (after if len(now) > len(before) else program).line(agent, first)
-    return ""
+            return (after if after and len(now) > len(before) else program).line(agent, first)
+    return repair.at.line.partition("\n")[0]
 
 
-def _of_agent(repair: Repair) -> Callable[[Program, int, Repair], Listing]:
+def _of_agent(repair: Repair) -> Callable[[AgentCode, Repair], Listing]:
     """What makes the corrected operations of one agent."""
-    if repair.kind in (RepairKind.SHIFT, RepairKind.STAGES) and repair.is_on_slot:
+    if repair.kind in (K.SHIFT, K.STAGES) and repair.is_on_slot:
         return places.shifted_slot
-    if repair.kind is RepairKind.STAGES and repair.at.op:
+    if repair.kind is K.STAGES and repair.at.op:
         return places.in_turn_at
-    if repair.kind is RepairKind.PRIME and not repair.value:
+    if repair.kind is K.PRIME and not repair.value:
         return partners.first_arrives
-    if repair.kind is RepairKind.PRIME:
+    if repair.kind is K.PRIME:
         return partners.arrives_in_loop if repair.at.op else joint_actions.prime_meetings
     return numbers.of_operand if repair.kind in numbers.CHANGES else _CHANGES[repair.kind]
 
 
-_CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
-    RepairKind.PHASES: numbers.in_turn,
-    RepairKind.STAGES: numbers.in_turn,
-    RepairKind.LAPS: numbers.in_laps,
-    RepairKind.CARRY: places.carried_on,
-    RepairKind.PART: places.own_part,
-    RepairKind.OTHER_GROUP: places.other_group,
-    RepairKind.SWAP: places.swap_groups,
-    RepairKind.OTHER_CTA: places.other_cta,
-    RepairKind.OTHER_PLACE: left_over.elsewhere,
-    RepairKind.TRY: left_over.tries_what_it_awaits,
-    RepairKind.ONE_WARP: order.of_one_warp,
-    RepairKind.DROP: order.drop_arrives,
-    RepairKind.LATER: order.later,
-    RepairKind.MOVE: order.moved_past,
-    RepairKind.OMIT: order.omit_instruction,
-    RepairKind.ONCE: order.once,
-    RepairKind.INIT: additions.add_inits,
-    RepairKind.INSIDE: order.inside,
-    RepairKind.LEAVE_OUT: order.left_out,
-    RepairKind.ARRIVE: additions.add_arrives,
-    RepairKind.TAIL: additions.at_the_end,
-    RepairKind.ACQUIRE: additions.add_waits,
-    RepairKind.FENCE: additions.add_fences,
-    RepairKind.GROUP_WAIT: additions.waiting_for_groups,
-    RepairKind.CLOSE: additions.add_commits,
-    RepairKind.EVERY_TIME: iterations.every_time,
-    RepairKind.ONLY_FIRST: iterations.only_first,
-    RepairKind.AGAIN: iterations.waits_again,
-    RepairKind.DRAIN: iterations.waits_at_the_end,
-    RepairKind.ITERATION: iterations.in_other_iteration,
-    RepairKind.TRIPS: iterations.of_another_length,
-    RepairKind.EVERY_WARP: joint_actions.like_the_others,
-    RepairKind.OUTSIDE: joint_actions.like_the_others,
-    RepairKind.PEERS: joint_actions.to_every_cta,
-    RepairKind.SYNC: joint_actions.add_meetings,
-    RepairKind.WARP_SYNC: joint_actions.meeting_of_lanes,
-    RepairKind.BOTH: partners.both_halves,
-    RepairKind.NUMBER: joint_actions.own_number,
-    RepairKind.CLUSTER_END: joint_actions.at_the_cluster,
-    RepairKind.AFTER_INIT: joint_actions.after_init,
+_CHANGES: dict[RepairKind, Callable[[AgentCode, Repair], Listing]] = {
+    K.PHASES: numbers.in_turn,
+    K.STAGES: numbers.in_turn,
+    K.LAPS: numbers.in_laps,
+    K.CARRY: places.carried_on,
+    K.PART: places.own_part,
+    K.OTHER_GROUP: places.other_group,
+    K.SWAP: places.swap_groups,
+    K.OTHER_CTA: places.other_cta,
+    K.OTHER_PLACE: left_over.elsewhere,
+    K.TRY: left_over.tries_what_it_awaits,
+    K.ONE_WARP: order.of_one_warp,
+    K.DROP: order.drop_arrives,
+    K.LATER: order.later,
+    K.MOVE: order.moved_past,
+    K.OMIT: order.omit_instruction,
+    K.ONCE: order.once,
+    K.INIT: additions.add_inits,
+    K.INSIDE: order.inside,
+    K.LEAVE_OUT: order.left_out,
+    K.ARRIVE: additions.add_arrives,
+    K.TAIL: additions.at_the_end,
+    K.ACQUIRE: additions.add_waits,
+    K.FENCE: additions.add_fences,
+    K.GROUP_WAIT: additions.waiting_for_groups,
+    K.CLOSE: additions.add_commits,
+    K.EVERY_TIME: iterations.every_time,
+    K.ONLY_FIRST: iterations.only_first,
+    K.AGAIN: iterations.waits_again,
+    K.DRAIN: iterations.waits_at_the_end,
+    K.ITERATION: iterations.in_other_iteration,
+    K.TRIPS: iterations.of_another_length,
+    K.EVERY_WARP: joint_actions.like_the_others,
+    K.OUTSIDE: joint_actions.like_the_others,
+    K.PEERS: joint_actions.to_every_cta,
+    K.SYNC: joint_actions.add_meetings,
+    K.WARP_SYNC: joint_actions.meeting_of_lanes,
+    K.BOTH: partners.both_halves,
+    K.NUMBER: joint_actions.own_number,
+    K.CLUSTER_END: joint_actions.at_the_cluster,
+    K.AFTER_INIT: joint_actions.after_init,
 }
 
 
 def _counted_in(program: Program, repair: Repair) -> Program | None:
     """All agents of the role arrive on the group, and its count is that of all who arrive."""
-    kind = RepairKind.EVERY_WARP if repair.at.op else RepairKind.ARRIVE
+    kind = K.EVERY_WARP if repair.at.op else K.ARRIVE
     arrives = apply_repair(program, replace(repair, kind=kind, value=int(bool(repair.at.op)), was=-1))
-    if arrives is None:
-        return None
-    return apply_repair(arrives, Repair(RepairKind.COUNT, "", repair.group, repair.value, repair.was))
+    counts = Repair(K.COUNT, "", repair.group, repair.value, repair.was)
+    return None if arrives is None else apply_repair(arrives, counts)
 
 
-def _with_places(program: Program, repair: Repair) -> Program:
-    """The program with the bytes at which the multicasts may land in every CTA, so that they can be named."""
-    known = dict.fromkeys(program.accesses)
-    for op in program.operations:
-        if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
-            place = program.accesses[operand(op, "access")]
-            known |= dict.fromkeys(replace(place, cta=rank) for rank in range(program.ctas))
-    return replace(program, accesses=tuple(known))
+def _with_tables(program: Program, repair: Repair, *, slots: bool) -> Program:
+    """The program with what a correction names in its tables: bytes, of a multicast in every CTA, and meetings."""
+    if repair.kind is K.MASK:
+        ops = (op for op in program.operations if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair))
+        copied = dict.fromkeys(program.accesses[operand(op, "access")] for op in ops)
+        everywhere = (replace(each, cta=rank) for each in copied for rank in range(program.ctas))
+        return replace(program, accesses=tuple(dict.fromkeys((*program.accesses, *everywhere))))
+    if repair.kind is K.OTHER_PLACE:
+        return left_over.with_bytes(program, repair)
+    if repair.kind in _MEETS:
+        return joint_actions.with_meetings(program, repair)
+    return places.with_slots(program, repair) if slots or repair.kind in (K.CARRY, K.PART) else program

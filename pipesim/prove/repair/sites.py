@@ -1,15 +1,88 @@
 """Where corrections are made: roles, warps and lanes, instructions, barriers and their numbers."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from collections.abc import Iterator
-
-from pipesim.model.groups import ENGINE_ACCESSES, MEETING_WAITS, ON_NAMED_BARRIER, PRIVATE, SETS_UP
+from pipesim.model.edits import (
+    Insertion,
+    Listing,
+    delete_operations,
+    insert_operations,
+    listing,
+    releases,
+    reorder_operations,
+    replace_operations,
+)
+from pipesim.model.groups import (
+    COMMITS,
+    ENGINE_ACCESSES,
+    MEETING_WAITS,
+    ON_BARRIER,
+    ON_NAMED_BARRIER,
+    PRIVATE,
+    SETS_UP,
+    STAGE_WORK,
+    TOUCHES_MEMORY,
+)
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 
 _SILENT = PRIVATE - {int(Op.FENCE)}  #: no operation is placed beside them
+
+
+# operations
+
+
+def barrier_of(op: Operation) -> int:
+    """The barrier that an operation names, -1 if none."""
+    return operand(op, "barrier") if op[0] in ON_BARRIER else -1
+
+
+def gives_back(op: Operation) -> bool:
+    """True for what signals to others that an agent is done with a stage: an arrive without bytes, or a commit."""
+    return releases(op) or (op[0] in COMMITS and barrier_of(op) >= 0) or op[0] == Op.CP_ASYNC_ARRIVE
+
+
+def arrives(op: Operation) -> bool:
+    """True for an arrive, with bytes or without, or a commit to a barrier."""
+    return op[0] == Op.ARRIVE or gives_back(op)
+
+
+def works(op: Operation) -> bool:
+    """True for what an agent does with a stage, which can stand between its wait and its release."""
+    return op[0] in STAGE_WORK and not (op[0] in COMMITS and barrier_of(op) >= 0)
+
+
+def on_engine(op: Operation, ops: Set[int], engine: int) -> bool:
+    """True for one of these operations on an engine."""
+    return op[0] in ops and operand(op, "engine") == engine
+
+
+def cells_of(program: Program, op: Operation) -> range:
+    """The cells of what an operation accesses, none if it does not."""
+    return range(*program.cells[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else range(0)
+
+
+class Execution(NamedTuple):
+    """One execution of an instruction: by which agent, at which place of it, of which operation."""
+
+    agent: int
+    pc: int
+    op: Operation
+    site: SourceInstruction
+
+
+def executions(program: Program, role: str = "", ops: Set[int] | None = None) -> Iterator[Execution]:
+    """What the agents of a role ("": all) execute, of these operations alone where they are given."""
+    for agent in members(program, role):
+        for pc, (op, site) in enumerate(zip(program.code[agent], program.instructions[agent], strict=True)):
+            if ops is None or op[0] in ops:
+                yield Execution(agent, pc, op, site)
+
+
+# instructions
 
 
 def site_of(program: Program, agent: int, pc: int) -> SourceInstruction:
@@ -20,6 +93,44 @@ def site_of(program: Program, agent: int, pc: int) -> SourceInstruction:
 def is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
     """True for the instruction; where ``at`` has no line, for all such instructions on what it is about."""
     return site == at or (not at.line and (site.op, site.about) == (at.op, at.about))
+
+
+def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
+    """True for the instruction, on whichever tile; where it has no line for every use of the tile that it is about."""
+    if at.line:
+        return (site.op, site.line) == (at.op, at.line)
+    return site == at or (site.about == at.about and site.op in TOUCHES_MEMORY)
+
+
+def sites_of(program: Program, role: str, ops: Set[int] | None = None) -> list[SourceInstruction]:
+    """The instructions of a role beside which others can be placed, in the order in which its agents reach them."""
+    every = dict.fromkeys(each.site for each in executions(program, role, ops))
+    return [site for site in every if site.op not in _SILENT]
+
+
+def operations_at(program: Program, role: str, site: SourceInstruction) -> list[list[Operation]]:
+    """What each agent of a role executes at an instruction, in its order."""
+    codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
+    return [[op for op, here in code if here == site] for code in codes]
+
+
+def executes(program: Program, agent: int, site: SourceInstruction) -> bool:
+    """True if the agent executes this instruction, however often."""
+    return site in program.instructions[agent]
+
+
+def executes_everywhere(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if all agents of a role execute this instruction."""
+    return all(executes(program, agent, site) for agent in members(program, role))
+
+
+def executes_together(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if of each CTA all agents of a role execute this instruction, or none: some CTAs may do other things."""
+    does = {(program.agents[agent].cta, executes(program, agent, site)) for agent in members(program, role)}
+    return len(does) == len({cta for cta, _ in does}) and any(executing for _, executing in does)
+
+
+# roles and agents
 
 
 def roles_of(program: Program) -> list[str]:
@@ -33,6 +144,18 @@ def members(program: Program, role: str) -> list[int]:
     return [n for n, agent in enumerate(program.agents) if not role or agent.role in wanted]
 
 
+def team_of(program: Program, agent: int) -> str:
+    """The role of an agent, with those that share its code."""
+    role = program.agents[agent].role
+    return families(program).get(role, role)
+
+
+def beside(program: Program, agent: int) -> list[int]:
+    """The agents of its role in its CTA, itself among them."""
+    me = program.agents[agent]
+    return [n for n in members(program, me.role) if program.agents[n].cta == me.cta]
+
+
 def families(program: Program) -> dict[str, str]:
     """Of each role that shares most of its lines with others those that do so, with commas between.
 
@@ -41,18 +164,16 @@ def families(program: Program) -> dict[str, str]:
     """
     sites: dict[str, set[SourceInstruction]] = {}
     for n, agent in enumerate(program.agents):
-        mine = {
-            site for site in program.instructions[n][begin_of(program, n) :] if site.op not in _SILENT and site.line
-        }
-        sites.setdefault(agent.role, set()).update(mine)
+        own = program.instructions[n][begin_of(program, n) :]
+        sites.setdefault(agent.role, set()).update(site for site in own if site.op not in _SILENT and site.line)
     every = set().union(*sites.values())
     by_line = 3 * len({site.line for site in every}) > len(every)
-    found: dict[str, str] = {}
     plain = {
         role: {site.line if by_line else str(site) for site in each} for role, each in sites.items() if "," not in role
     }
-    for role, own in plain.items():
-        alike = [other for other, theirs in plain.items() if 2 * len(own & theirs) > max(len(own), len(theirs))]
+    found: dict[str, str] = {}
+    for role, mine in plain.items():
+        alike = [other for other, theirs in plain.items() if 2 * len(mine & theirs) > max(len(mine), len(theirs))]
         if len(alike) > 1:
             found[role] = ",".join(alike)
     return found
@@ -64,24 +185,26 @@ def warp_of(program: Program, agent: int) -> list[int]:
     return [n for n, each in enumerate(program.agents) if (each.cta, each.warp) == (mine.cta, mine.warp)]
 
 
-def sites_of(program: Program, role: str) -> dict[SourceInstruction, None]:
-    """The instructions of a role beside which others can be placed, in the order in which its agents reach them."""
-    found: dict[SourceInstruction, None] = {}
-    for agent in members(program, role):
-        for pc, op in enumerate(program.code[agent]):
-            if op[0] not in _SILENT:
-                found[site_of(program, agent, pc)] = None
-    return found
+def warpgroups(program: Program, role: str) -> list[int]:
+    """The numbers of the warpgroups of which a role, or several, are all warps; [] if it is of a part of one."""
+    warps = {program.agents[agent].warp for agent in members(program, role)}
+    groups = sorted({warp // 4 for warp in warps})
+    return groups if len(warps) == 4 * len(groups) else []
+
+
+def threads_of(program: Program, cta: int) -> int:
+    """The threads of a CTA, as far as the program names its warps."""
+    return 32 * len({agent.warp for agent in program.agents if agent.cta == cta})
 
 
 def begin_of(program: Program, agent: int) -> int:
     """Where the agent's own work begins, after the inits, and the fence and the barrier that publish them."""
-    begin = 0
+    begin, threads = 0, threads_of(program, program.agents[agent].cta)
     for pc, op in enumerate(program.code[agent]):
-        if op[0] in SETS_UP - ON_NAMED_BARRIER or is_syncthreads(program, agent, op):
-            begin = pc + 1
-        else:
+        all_meet = op[0] == Op.BAR_SYNC and not program.named_barrier(op) and operand(op, "threads") == threads
+        if op[0] not in SETS_UP - ON_NAMED_BARRIER and not all_meet:
             break
+        begin = pc + 1
     return begin
 
 
@@ -90,9 +213,7 @@ def published_at(program: Program, agent: int) -> int:
     place, me = begin_of(program, agent), program.agents[agent]
     for other, code in enumerate(program.code):
         inits = [
-            pc
-            for pc, op in enumerate(code)
-            if op[0] == Op.INIT and program.barriers[operand(op, "barrier")].cta == me.cta
+            pc for pc, op in enumerate(code) if op[0] == Op.INIT and program.barriers[barrier_of(op)].cta == me.cta
         ]
         met = next((pc for pc in range(inits[-1], len(code)) if code[pc][0] in MEETING_WAITS), -1) if inits else -1
         if other == agent:
@@ -110,32 +231,25 @@ def _meeting(program: Program, op: Operation) -> int:
     return program.named_barrier(op) if op[0] == Op.BAR_SYNC else -1 if op[0] == Op.CLUSTER_WAIT else -2
 
 
-def is_syncthreads(program: Program, agent: int, op: Operation) -> bool:
-    """True for a bar_sync of all threads of the agent's CTA."""
-    if op[0] != Op.BAR_SYNC or program.named_barrier(op):
-        return False
-    return operand(op, "threads") == threads_of(program, program.agents[agent].cta)
-
-
-def threads_of(program: Program, cta: int) -> int:
-    """The threads of a CTA, as far as the program names its warps."""
-    return 32 * len({agent.warp for agent in program.agents if agent.cta == cta})
-
-
-def numbers_of(program: Program, agent: int) -> list[int]:
-    """The named barriers of the hardware that an agent uses after the prologue, in the order of their first use."""
-    code = program.code[agent][begin_of(program, agent) :]
-    return [n for n in dict.fromkeys(program.named_barrier(op) for op in code) if 0 <= n < NAMED_BARRIERS]
-
-
-def engines_of(program: Program, role: str) -> Iterator[int]:
+def engines_of(program: Program, role: str) -> dict[int, None]:
     """The engines on which a role has transfers that end by groups or commits."""
-    yield from dict.fromkeys(
-        operand(op, "engine")
-        for agent in members(program, role)
-        for op in program.code[agent]
-        if op[0] in ENGINE_ACCESSES
-    )
+    return dict.fromkeys(operand(each.op, "engine") for each in executions(program, role, ENGINE_ACCESSES))
+
+
+# barriers
+
+
+def groups_in(program: Program) -> dict[str, None]:
+    """The groups of barriers."""
+    return dict.fromkeys(barrier.name for barrier in program.barriers)
+
+
+def stages_in(program: Program) -> dict[str, tuple[int, ...]]:
+    """The stages of every group."""
+    found: dict[str, set[int]] = {}
+    for barrier in program.barriers:
+        found.setdefault(barrier.name, set()).add(barrier.stage)
+    return {name: tuple(sorted(stages)) for name, stages in found.items()}
 
 
 def barriers_of(program: Program, group: str) -> list[int]:
@@ -149,33 +263,88 @@ def stages_of(program: Program, agent: int, group: str, cta: int = -1) -> dict[i
     return {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (group, cta)}
 
 
+def ring_of(program: Program, agent: int, group: str, cta: int = -1) -> list[int]:
+    """The same in the order of the stages."""
+    return [barrier for _, barrier in sorted(stages_of(program, agent, group, cta).items())]
+
+
+def pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[str, str]]:
+    """Every role and group of barriers of which the role has such an operation on a barrier."""
+    every = (each for each in executions(program, ops=ON_BARRIER) if wanted(each.op) and barrier_of(each.op) >= 0)
+    return list(dict.fromkeys((program.agents[n].role, program.barriers[barrier_of(op)].name) for n, _, op, _ in every))
+
+
+def numbers_of(program: Program, agent: int) -> list[int]:
+    """The named barriers of the hardware that an agent uses after the prologue, in the order of their first use."""
+    code = program.code[agent][begin_of(program, agent) :]
+    return [n for n in dict.fromkeys(program.named_barrier(op) for op in code) if 0 <= n < NAMED_BARRIERS]
+
+
 def arrived_at(program: Program, role: str) -> list[int]:
     """The named barriers at which a role arrives without waiting."""
-    found: dict[int, None] = {}
-    for agent in members(program, role):
-        for op in program.code[agent]:
-            if op[0] == Op.BAR_ARRIVE:
-                found[program.named_barrier(op)] = None
-    return list(found)
+    return list(
+        dict.fromkeys(program.named_barrier(each.op) for each in executions(program, role, {int(Op.BAR_ARRIVE)}))
+    )
 
 
-def operations_at(program: Program, role: str, site: SourceInstruction) -> list[list[Operation]]:
-    """What each agent of a role executes at an instruction, in its order."""
-    codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
-    return [[op for op, here in code if here == site] for code in codes]
+def numbered(numbers: Iterable[int]) -> str:
+    """Named barriers as the group of a correction."""
+    return ",".join(map(str, numbers))
 
 
-def executes_everywhere(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if all agents of a role execute this instruction."""
-    return all(executes(program, agent, site) for agent in members(program, role))
+# what a correction changes
 
 
-def executes_together(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if of each CTA all agents of a role execute this instruction, or none: some CTAs may do other things."""
-    does = {(program.agents[agent].cta, executes(program, agent, site)) for agent in members(program, role)}
-    return len(does) == len({cta for cta, _ in does}) and any(executing for _, executing in does)
+@dataclass(frozen=True)
+class AgentCode:
+    """What one agent does, of which a correction makes a changed listing."""
 
+    program: Program
+    agent: int
+    cta: int = field(init=False)
+    same: Listing = field(init=False)
+    sites: Sequence[SourceInstruction] = field(init=False)
 
-def executes(program: Program, agent: int, site: SourceInstruction) -> bool:
-    """True if the agent executes this instruction, however often."""
-    return any(site_of(program, agent, pc) == site for pc in range(len(program.code[agent])))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cta", self.program.agents[self.agent].cta)
+        object.__setattr__(self, "same", listing(self.program, self.agent))
+        object.__setattr__(self, "sites", self.program.instructions[self.agent])
+
+    @property
+    def code(self) -> tuple[Operation, ...]:
+        """Its operations."""
+        return self.same.code
+
+    def at(self, site: SourceInstruction) -> list[int]:
+        """Where it executes an instruction."""
+        return [pc for pc, each in enumerate(self.sites) if each == site]
+
+    def stages(self, group: str) -> dict[int, int]:
+        """The barriers of a group in its CTA, by stage."""
+        return stages_of(self.program, self.agent, group)
+
+    def ring(self, group: str) -> list[int]:
+        """The same in their order."""
+        return ring_of(self.program, self.agent, group)
+
+    def replaced(self, operations: Mapping[int, Operation]) -> Listing:
+        """With other operations at these places."""
+        return replace_operations(self.same, operations)
+
+    def deleted(self, places: Iterable[int]) -> Listing:
+        """Without the operations at these places."""
+        return delete_operations(self.same, set(places))
+
+    def reordered(self, order: Sequence[int]) -> Listing:
+        """The operations at these places, in this order."""
+        return reorder_operations(self.same, order)
+
+    def inserted(self, new: Iterable[tuple[int, Operation]], *, after: bool = False) -> Listing:
+        """With operations before those at these places, or after them, and with their lines."""
+        lines = self.same.lines
+        return insert_operations(self.same, [Insertion(pc + after, op, lines[pc]) for pc, op in new])
+
+    def ended(self, end: int, new: Iterable[Operation], like: int) -> Listing:
+        """With operations before the one at ``end``, which have the line of the one at ``like``."""
+        line = self.same.lines[like] if self.same.lines else 0
+        return insert_operations(self.same, [Insertion(end, op, line) for op in new])

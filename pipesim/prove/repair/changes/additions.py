@@ -1,11 +1,9 @@
 """Corrections that add operations to the work on a stage: arrives, waits, commits, fences."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pipesim.model.edits import Insertion, Listing, insert_operations, listing
+from pipesim.model.edits import Insertion, Listing, insert_operations
 from pipesim.model.groups import (
     ACCESSES,
     ASKS,
@@ -25,308 +23,275 @@ from pipesim.model.groups import (
     SIGNALS,
     TOUCHES_MEMORY,
 )
-from pipesim.model.ops import Engine, Fence, Op, Operation, operand
+from pipesim.model.ops import Engine, Fence, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.changes.order import gives_back, is_use, phases_of_writes, works
+from pipesim.prove.repair.handovers import phases_of_writes
 from pipesim.prove.repair.kinds import FencePlace, Placement, Repair
-from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
+from pipesim.prove.repair.sites import (
+    AgentCode,
+    arrives,
+    barrier_of,
+    barriers_of,
+    begin_of,
+    beside,
+    cells_of,
+    executions,
+    gives_back,
+    is_use,
+    members,
+    on_engine,
+    published_at,
+    works,
+)
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
 _SERVES = ON_BARRIER - ASKS - LIFE  #: signal the barrier that they name
+_USES = ACCESSES | ENGINE_ACCESSES
 
 
-def add_inits(program: Program, agent: int, _: Repair) -> Listing:
+def wait_for(barrier: int, lap: int, tail: Sequence[int] = (0,)) -> Operation:
+    """The wait for the phase of a lap."""
+    return (int(Op.WAIT), barrier, lap & 1, *tail)
+
+
+def arrive_on(barrier: int, count: int, semantics: int = 0) -> Operation:
+    """An arrive that expects no bytes."""
+    return (int(Op.ARRIVE), barrier, count, 0, -1, semantics)
+
+
+def waits_in_turn(
+    places: Iterable[int], ring: Sequence[int], start: int, tail: Sequence[int] = (0,), turn: int = 0
+) -> Iterator[tuple[int, Operation]]:
+    """A wait at each of these places, stage by stage, the first with the parity ``start``."""
+    for n, place in enumerate(places if ring else (), turn):
+        yield place, wait_for(ring[n % len(ring)], start + n // len(ring), tail)
+
+
+def add_inits(me: AgentCode, _: Repair) -> Listing:
     """The inits that are missing of groups of which the agent initialises some barriers, after the last of these."""
-    before, cta = listing(program, agent), program.agents[agent].cta
-    counts: dict[str, tuple[int, int]] = {}  # by group: the last init, its count
-    done: set[int] = set()
-    for pc, op in enumerate(before.code):
-        if op[0] == Op.INIT:
-            counts[program.barriers[operand(op, "barrier")].name] = pc, operand(op, "count")
-            done.add(operand(op, "barrier"))
-    new = []
-    for bar, each in enumerate(program.barriers):
-        if each.cta == cta and each.name in counts and bar not in done:
-            pc, count = counts[each.name]
-            new.append(Insertion(pc + 1, (int(Op.INIT), bar, count), before.lines[pc]))
-    return insert_operations(before, new)
+    last = {me.program.barriers[barrier_of(op)].name: pc for pc, op in enumerate(me.code) if op[0] == Op.INIT}
+    done = {barrier_of(op) for op in me.code if op[0] == Op.INIT}
+    new = ((last[each.name], bar) for bar, each in enumerate(me.program.barriers)
+           if each.cta == me.cta and each.name in last and bar not in done)  # fmt: skip
+    return me.inserted(((pc, with_operand(me.code[pc], "barrier", bar)) for pc, bar in new), after=True)
 
 
 # arrives
 
 
-def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
+def add_arrives(me: AgentCode, repair: Repair) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is. With ``at`` the arrive comes after that instruction,
     which may be in a later piece; with :attr:`Placement.LAST` after the last use of anything before the same barrier is
     waited for again.
     """
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    found: list[Insertion] = []
-    if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
-        return before
-    one_warp = repair.was == Placement.ONE_WARP.value
-    from_first = agent - _first_of_role(program, agent)
+    stages, one_warp = me.stages(repair.group), repair.was == Placement.ONE_WARP.value
+    if not stages or not any(op[0] in _USES for op in me.code):
+        return me.same
+    from_first = me.agent - beside(me.program, me.agent)[0]
     if one_warp and (from_first % repair.value if repair.value else from_first):
-        return before
-    if repair.at.op and not one_warp and agent not in _arriving(program, repair.role, repair.group):
-        return before
-    for start, end, barrier in _unreleased_pieces(program, before, stages, repair.past.about):
+        return me.same
+    if repair.at.op and not one_warp and me.agent not in _arriving(me.program, repair.role, repair.group):
+        return me.same
+    found: list[tuple[int, Operation]] = []
+    last = repair.was == Placement.LAST.value
+    for start, end, barrier in _unreleased_pieces(me, stages, repair.past.about):
         if repair.at.op:
-            last = repair.was == Placement.LAST.value
-            place = _place_after(program, agent, range(start, end if last else len(before.code)), repair.at, last=last)
-        elif repair.was == Placement.LAST.value:
-            place = _last_use(before, start, end)
+            places = range(start, end if last else len(me.code))
+            place = next((pc for pc in (reversed(places) if last else places) if me.sites[pc] == repair.at), -1)
+        elif last:
+            place = max((n for n in range(start + 1, end) if works(me.code[n]) or gives_back(me.code[n])), default=-1)
         else:
-            place = _end_of_use(before, start, end)
-        if place > start:
-            release = _release(program, repair.role, agent, range(start, place), barrier, alone=one_warp)
-            found += [Insertion(place, release, before.lines[place - 1])] if release is not None else []
-    return insert_operations(before, found)
+            place = _end_of_use(me.code, start, end)
+        if place >= start:
+            release = _release(me, repair.role, me.code[start : place + 1], barrier, alone=one_warp)
+            found += [(place, release)] if release is not None else []
+    return me.inserted(found, after=True)
 
 
-def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
+def at_the_end(me: AgentCode, repair: Repair) -> Listing:
     """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way; or
     (``value`` 2) the one that tells of what it writes last.
     """
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    ring, code = me.ring(repair.group), me.code
     if repair.value == 2:
-        return insert_operations(before, _next_stage(before, [stages[stage] for stage in sorted(stages)]))
-    arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
-    if not arrives:
-        return insert_operations(before, _once(program, agent, repair, stages.values()))
-    last, end = arrives[-1], end_of_work(before)
-    engines = dict.fromkeys(operand(op, "engine") for op in before.code if op[0] == Op.WAIT_GROUP)
+        return me.inserted(_next_stage(code, ring), after=True)
+    given = [pc for pc, op in enumerate(code) if gives_back(op) and barrier_of(op) in ring]
+    if not given:
+        return _once(me, repair, ring)
+    last = given[-1]
+    engines = dict.fromkeys(operand(op, "engine") for op in code if op[0] == Op.WAIT_GROUP)
     block: list[Operation] = [(int(Op.WAIT_GROUP), engine, 0) for engine in engines]
-    if any(op == _PROXY_FENCE for op in before.code[last - 2 : last]):
-        block.append(_PROXY_FENCE)
-    like = before.code[last]
-    missing = [barrier for start, _, barrier in _unreleased_pieces(program, before, stages) if start > arrives[0]]
-    block += [(like[0], barrier, *like[2:]) for barrier in missing]
-    return insert_operations(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
+    block += [_PROXY_FENCE] if _PROXY_FENCE in code[last - 2 : last] else []
+    pieces = _unreleased_pieces(me, me.stages(repair.group))
+    missing = [with_operand(code[last], "barrier", barrier) for start, _, barrier in pieces if start > given[0]]
+    return me.ended(end_of_work(code), [*block, *missing], last) if missing else me.same
 
 
-def _once(program: Program, agent: int, repair: Repair, barriers: Iterable[int]) -> Iterator[Insertion]:
-    """An arrive on each of the barriers, which no agent signals, of as many agents as its count: at the end of an
-    agent, or after its first execution of ``at``.
-    """
-    before, role = listing(program, agent), repair.role
-    first = (pc + 1 for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
-    end = next(first, 0) if repair.at.op else end_of_work(before)
-    for barrier in barriers:
-        if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for op in program.operations):
-            return
-        if count := share_of(program, role, agent, barrier):
-            yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
+def _once(me: AgentCode, repair: Repair, barriers: Sequence[int]) -> Listing:
+    """An arrive on each of the barriers, which no agent signals, of as many agents as its count: at its end."""
+    end = end_of_work(me.code)
+    signalled = {barrier_of(op) for op in me.program.operations if op[0] in SIGNALS}
+    counts = ((barrier, share_of(me, barrier, repair.role)) for barrier in barriers if barrier not in signalled)
+    return me.ended(end, [arrive_on(barrier, count) for barrier, count in counts if count], max(end - 1, 0))
 
 
-def _next_stage(before: Listing, barriers: list[int]) -> Iterator[Insertion]:
+def _next_stage(code: Sequence[Operation], ring: list[int]) -> Iterator[tuple[int, Operation]]:
     """An arrive after the last write, on the barrier that follows the last one of these that the agent signals."""
-    told = [pc for pc, op in enumerate(before.code) if op[0] == Op.ARRIVE and operand(op, "barrier") in barriers]
-    written = [pc for pc in range(told[-1], len(before.code)) if before.code[pc][0] in OWN_WRITES] if told else []
+    told = [pc for pc, op in enumerate(code) if op[0] == Op.ARRIVE and barrier_of(op) in ring]
+    written = [pc for pc in range(told[-1], len(code)) if code[pc][0] in OWN_WRITES] if told else []
     if written:
-        last = before.code[told[-1]]
-        after = barriers[(barriers.index(operand(last, "barrier")) + 1) % len(barriers)]
-        arrive = (int(Op.ARRIVE), after, operand(last, "count"), 0, -1, operand(last, "semantics"))
-        yield Insertion(written[-1] + 1, arrive, before.lines[written[-1]])
+        last = code[told[-1]]
+        after = ring[(ring.index(barrier_of(last)) + 1) % len(ring)]
+        yield written[-1], arrive_on(after, operand(last, "count"), operand(last, "semantics"))
 
 
-def share_of(program: Program, role: str, agent: int, barrier: int) -> int:
+def share_of(me: AgentCode, barrier: int, role: str) -> int:
     """The arrivals of an agent if those of these roles alone are counted: its part, one or those of whole warps, or all
     of them for the first agent; 0 if it has none.
     """
-    team = [n for n in members(program, role) if program.agents[n].cta == program.agents[agent].cta]
-    inits = (op for op in program.operations if op[0] == Op.INIT and operand(op, "barrier") == barrier)
+    team = [n for n in members(me.program, role) if me.program.agents[n].cta == me.cta]
+    inits = (op for op in me.program.operations if op[0] == Op.INIT and barrier_of(op) == barrier)
     count = next((operand(op, "count") for op in inits), 1)
-    mine = count // len(team) if not count % len(team) else count * (agent == team[0])
+    mine = count // len(team) if not count % len(team) else count * (me.agent == team[0])
     return mine if mine == 1 or not mine % WARP else 0
 
 
-def end_of_work(before: Listing) -> int:
+def end_of_work(code: Sequence[Operation]) -> int:
     """Where the work of an agent ends: before it meets its cluster, and before it invalidates barriers."""
-    end = len(before.code)
-    while end and before.code[end - 1][0] in LOOP_MARKS | CLUSTER | {int(Op.INVAL)}:
+    end = len(code)
+    while end and code[end - 1][0] in LOOP_MARKS | CLUSTER | {int(Op.INVAL)}:
         end -= 1
     return end
 
 
-def _unreleased_pieces(
-    program: Program, before: Listing, stages: dict[int, int], begun_by: str = ""
-) -> Iterator[tuple[int, int, int]]:
+def _unreleased_pieces(me: AgentCode, stages: Mapping[int, int], begun_by: str = "") -> Iterator[tuple[int, int, int]]:
     """The pieces of work without an arrive, those that begin with a wait for this group where it is given: the wait,
     where the stage is used again, the barrier.
     """
-    mine = set(stages.values())
-    begins = [
-        (pc, operand(op, "barrier"))
-        for pc, op in enumerate(before.code)
-        if op[0] in PARITY_WAITS and operand(op, "barrier") not in mine
-        if begun_by in ("", program.barriers[operand(op, "barrier")].name)
-    ]
+    mine, barriers = set(stages.values()), me.program.barriers
+    waits = ((pc, barrier_of(op)) for pc, op in enumerate(me.code) if op[0] in PARITY_WAITS)
+    begins = [(pc, bar) for pc, bar in waits if bar not in mine and begun_by in ("", barriers[bar].name)]
     done: set[tuple[int, int]] = set()
     for n, (pc, barrier) in enumerate(begins):
-        stage = program.barriers[barrier].stage
-        if stage not in stages:
-            continue
-        following = (at for at, other in begins[n + 1 :] if other == barrier)
-        end = next(following, len(before.code))
-        due = stages[stage]
-        if not any(gives_back(op) and operand(op, "barrier") == due for op in before.code[pc:end]):
+        due = stages.get(barriers[barrier].stage)
+        end = next((at for at, other in begins[n + 1 :] if other == barrier), len(me.code))
+        if due is not None and not any(gives_back(op) and barrier_of(op) == due for op in me.code[pc:end]):
             if (due, end) not in done:  # two waits may begin one piece of work
                 yield pc, end, due
             done.add((due, end))
 
 
-def _end_of_use(before: Listing, start: int, end: int) -> int:
-    """After the last access of the piece of work that begins at ``start``: before its next wait or loop mark."""
+def _end_of_use(code: Sequence[Operation], start: int, end: int) -> int:
+    """The last access of the piece of work that begins at ``start``: before its next wait or loop mark."""
     used = -1
     for pc in range(start + 1, end):
-        op = before.code[pc]
+        op = code[pc]
         if op[0] in PARITY_WAITS or op[0] in LOOP_MARKS:
             if used >= 0:
                 break
-        elif op[0] in ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)} or works(op):
+        elif op[0] in _USES | {int(Op.WAIT_GROUP)} or works(op):
             used = pc
-    return used + 1
+    return used
 
 
 def _arriving(program: Program, role: str, group: str) -> list[int]:
     """The agents of a role that arrive on a group, all of them if none does."""
-    mine = [agent for agent in members(program, role)
-            if any(gives_back(op) and site.about == group
-                   for op, site in zip(program.code[agent], program.instructions[agent], strict=True))]  # fmt: skip
-    return mine or members(program, role)
+    found = dict.fromkeys(n for n, _, op, site in executions(program, role) if gives_back(op) and site.about == group)
+    return list(found) or members(program, role)
 
 
-def _first_of_role(program: Program, agent: int) -> int:
-    me = program.agents[agent]
-    return min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
-
-
-def _last_use(before: Listing, start: int, end: int) -> int:
-    """After the last operation between the two that uses memory, or waits for transfers, or gives something back."""
-    used = [pc for pc in range(start + 1, end) if works(before.code[pc]) or gives_back(before.code[pc])]
-    return used[-1] + 1 if used else -1
-
-
-def _place_after(program: Program, agent: int, places: range, at: SourceInstruction, *, last: bool) -> int:
-    """After the first execution of an instruction at one of these places, or after the last one; -1 without one."""
-    return next((pc + 1 for pc in (reversed(places) if last else places) if site_of(program, agent, pc) == at), -1)
-
-
-def _release(program: Program, role: str, agent: int, piece: range, barrier: int, *, alone: bool) -> Operation | None:
+def _release(me: AgentCode, role: str, piece: Sequence[Operation], barrier: int, *, alone: bool) -> Operation | None:
     """An arrive as the others on the group, else as its count asks, or (``alone``) one arrival; a commit where a
     tcgen05 engine has used the stage; None of agents that it does not count.
     """
-    code = program.code[agent]
-    if any(
-        op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[piece.start : piece.stop]
-    ):
+    if any(on_engine(op, ENGINE_ACCESSES, Engine.TCGEN05) for op in piece):
         return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
-    group = {n for n, each in enumerate(program.barriers) if each.name == program.barriers[barrier].name}
-    own = [op for op in code if op[0] == Op.ARRIVE and not operand(op, "expect")]
-    mine = [op for op in own if operand(op, "barrier") in group]
-    theirs = [
-        op
-        for other in program.code
-        for op in other
-        if op[0] == Op.ARRIVE and not operand(op, "expect") and operand(op, "barrier") in group
-    ]
+    group = set(barriers_of(me.program, me.program.barriers[barrier].name))
+    own, every = (
+        [op for op in code if op[0] == Op.ARRIVE and not operand(op, "expect")]
+        for code in (me.code, me.program.operations)
+    )
+    mine, theirs = ([op for op in ops if barrier_of(op) in group] for ops in (own, every))
     count = Counter(operand(op, "count") for op in mine or theirs).most_common(1)
     like = next(iter(mine or own or theirs), None)
-    asked = count[0][0] if count else 1 if alone else share_of(program, role, agent, barrier)
-    return (int(Op.ARRIVE), barrier, asked, 0, -1, operand(like, "semantics") if like else 0) if asked else None
+    asked = count[0][0] if count else 1 if alone else share_of(me, barrier, role)
+    return arrive_on(barrier, asked, operand(like, "semantics") if like else 0) if asked else None
 
 
 # waits
 
 
-def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
+def add_waits(me: AgentCode, repair: Repair) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages (with
-    ``past`` on that one); with ``at`` before each execution of that instruction, for one stage after the other, or
-    (:attr:`Placement.FIRST`) before the first alone, for all stages. An ``at`` without a line is every use of a tile.
+    ``past`` on that one); or as the placement says, with ``at`` before what is executed there: without a line that is
+    every use of a tile.
     """
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    if not stages or any(op[0] in BRANCHES for op in before.code):
-        return before
-    mine = set(stages.values())
-    like = next((op for code in (before.code, *program.code) for op in code if op[0] == Op.WAIT), None)
+    ring, program, start = me.ring(repair.group), me.program, repair.value
+    if not ring or any(op[0] in BRANCHES for op in me.code):
+        return me.same
+    like = next((op for code in (me.code, *program.code) for op in code if op[0] == Op.WAIT), None)
     tail = like[3:] if like is not None else (0,)
+    if repair.was == Placement.VISIT.value:  # as long as it is filled once more
+        visits = (each for each in _visits(me, repair) if each[2] < times_signalled(program, each[1]) + start)
+        return me.inserted((place, wait_for(barrier, start + lap, tail)) for place, barrier, lap in visits)
+    if not repair.at.op:
+        return _waits_for_work(me, repair, tail)
+    places = [pc for pc, site in enumerate(me.sites) if is_use(site, repair.at)]
+    if repair.was == Placement.WRITTEN.value:
+        return me.inserted(_waits_for_what_is_read(me, repair.group, places, tail))
+    every, rest = divmod(len(places), sum(times_signalled(program, barrier) for barrier in ring) or 1)
+    return me.inserted(waits_in_turn(places[::every] if every > 1 and not rest else (), ring, start, tail))
+
+
+def _waits_for_work(me: AgentCode, repair: Repair, tail: Sequence[int]) -> Listing:
+    stages, barriers, begin = me.stages(repair.group), me.program.barriers, begin_of(me.program, me.agent)
     turns: Counter[int] = Counter()
     found: dict[int, Insertion] = {}
-    if repair.was == Placement.VISIT.value:
-        for place, barrier, lap in _visits(program, agent, repair):
-            if lap < times_signalled(program, barrier) + repair.value:  # it is filled once more
-                wait = (int(Op.WAIT), barrier, (repair.value + lap) & 1, *tail)
-                found[place] = Insertion(place, wait, before.lines[place])
-        return insert_operations(before, found.values())
-    if repair.at.op:
-        order = [stages[stage] for stage in sorted(stages)]
-        places = [pc for pc, site in enumerate(program.instructions[agent]) if is_use(site, repair.at)]
-        if repair.was == Placement.WRITTEN.value:
-            return insert_operations(before, _waits_for_what_is_read(program, before, repair.group, places, tail))
-        if repair.was == Placement.FIRST.value:
-            waits = [(int(Op.WAIT), barrier, repair.value, *tail) for barrier in order]
-            return insert_operations(
-                before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits]
-            )
-        if repair.was == Placement.PARTLY.value:
-            every, rest = divmod(len(places), sum(times_signalled(program, barrier) for barrier in order) or 1)
-            places = places[::every] if every > 1 and not rest else []
-        for n, place in enumerate(places):
-            wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
-            found[place] = Insertion(place, wait, before.lines[place])
-        return insert_operations(before, found.values())
-    begin = begin_of(program, agent)
-    for place, op in enumerate(before.code):
-        ends = op[0] == Op.ARRIVE or gives_back(op)
-        if ends and repair.past.about and program.barriers[operand(op, "barrier")].name != repair.past.about:
+    for place, op in enumerate(me.code):
+        at = barriers[barrier_of(op)] if arrives(op) and barrier_of(op) not in stages.values() else None
+        if at is None or repair.past.about not in ("", at.name) or at.stage not in stages:
             continue
-        if ends and operand(op, "barrier") not in mine and program.barriers[operand(op, "barrier")].stage in stages:
-            barrier = stages[program.barriers[operand(op, "barrier")].stage]
-            here = place
-            while here > begin and here not in found and works(before.code[here - 1]):
-                here -= 1
-            wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
-            found[here] = Insertion(here, wait, before.lines[place])
-            turns[barrier] += 1
-    return insert_operations(before, found.values())
+        here, barrier = place, stages[at.stage]
+        while here > begin and here not in found and works(me.code[here - 1]):
+            here -= 1
+        wait = wait_for(barrier, repair.value + turns[barrier], tail)
+        found[here] = Insertion(here, wait, me.same.lines[place])
+        turns[barrier] += 1
+    return insert_operations(me.same, found.values())
 
 
 def times_signalled(program: Program, barrier: int) -> int:
     """How often the agent that does so most often signals a barrier."""
-    return max(sum(op[0] in _SERVES and operand(op, "barrier") == barrier for op in code)
-               for code in program.code)  # fmt: skip
+    return max(sum(op[0] in _SERVES and barrier_of(op) == barrier for op in code) for code in program.code)
 
 
-def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int, int, int]]:
+def _visits(me: AgentCode, repair: Repair) -> Iterator[tuple[int, int, int]]:
     """Where an agent begins to use what a barrier of the group is about without a wait for it since it did so last, and
     the how manieth time that is: bytes that others use before their arrivals on this barrier alone.
 
     It begins again after other such bytes, and after each of its own signals on the group of ``past``.
     """
-    mine = set(stages_of(program, agent, repair.group).values())
+    program, mine = me.program, set(me.ring(repair.group))
     owner: dict[int, int] = {}
     for other, code in enumerate(program.code):
         used: set[int] = set()
-        for op in code[published_at(program, other) :] if other != agent else ():
-            if op[0] in TOUCHES_MEMORY:
-                used.update(range(*program.cells[operand(op, "access")]))
-            if op[0] in _SERVES and operand(op, "barrier") in mine:
-                signalled = operand(op, "barrier")
+        for op in code[published_at(program, other) :] if other != me.agent else ():
+            used.update(cells_of(program, op))
+            if op[0] in _SERVES and (signalled := barrier_of(op)) in mine:
                 owner |= {cell: signalled if owner.get(cell, signalled) == signalled else -1 for cell in used}
                 used.clear()
-    now, begin = -1, published_at(program, agent)
+    now, begin = -1, published_at(program, me.agent)
     laps: Counter[int] = Counter()
     waited: set[int] = set()
-    for pc, op in enumerate(program.code[agent][begin:], begin):
+    for pc, op in enumerate(me.code[begin:], begin):
         if op[0] in PARITY_WAITS:
-            waited.add(operand(op, "barrier"))
+            waited.add(barrier_of(op))
         elif op[0] in TOUCHES_MEMORY:
-            about = (owner.get(cell, -1) for cell in range(*program.cells[operand(op, "access")]))
+            about = (owner.get(cell, -1) for cell in cells_of(program, op))
             barrier = next((each for each in about if each >= 0), now)
             if barrier != now:
                 if barrier not in waited:
@@ -334,132 +299,110 @@ def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int,
                 laps[barrier] += 1
                 waited.discard(barrier)
             now = barrier
-        elif repair.past.about == program.instructions[agent][pc].about and (op[0] == Op.ARRIVE or gives_back(op)):
+        elif repair.past.about == me.sites[pc].about and arrives(op):
             now = -1
 
 
 def _waits_for_what_is_read(
-    program: Program, before: Listing, group: str, places: list[int], tail: tuple[int, ...]
-) -> Iterator[Insertion]:
+    me: AgentCode, group: str, places: list[int], tail: Sequence[int]
+) -> Iterator[tuple[int, Operation]]:
     """Before each read the wait for the phase of the group in which the bytes with this item are signalled."""
-    signalled = phases_of_writes(program, group)
+    signalled = phases_of_writes(me.program, group)
     known: set[tuple[int, int]] = set()
-    for place in places:
-        op = before.code[place]
-        if op[0] not in READS_MEMORY:
-            continue
-        cells = range(*program.cells[operand(op, "access")])
-        phase = next((signalled[key] for cell in cells if (key := (cell, operand(op, "item"))) in signalled), None)
+    for place in (place for place in places if me.code[place][0] in READS_MEMORY):
+        op = me.code[place]
+        keys = ((cell, operand(op, "item")) for cell in cells_of(me.program, op))
+        phase = next((signalled[key] for key in keys if key in signalled), None)
         if phase is not None and phase not in known:
             known.add(phase)
-            yield Insertion(place, (int(Op.WAIT), phase[0], phase[1] & 1, *tail), before.lines[place])
+            yield place, wait_for(*phase, tail)
 
 
-def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
+def waiting_for_groups(me: AgentCode, repair: Repair) -> Listing:
     """A wait for groups of an engine before (``was`` > 0: after) an instruction, in agents with transfers on it."""
-    before, engine = listing(program, agent), int(repair.group)
+    engine = int(repair.group)
+    first = next((pc for pc, op in enumerate(me.code) if on_engine(op, ENGINE_ACCESSES, engine)), len(me.code))
     wait = (int(Op.WAIT_GROUP), engine, repair.value)
-    found = []
-    issued = False
-    for pc, op in enumerate(before.code):
-        if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
-            issued = True
-        if issued and site_of(program, agent, pc) == repair.at:
-            found.append(Insertion(pc + (repair.was > 0), wait, before.lines[pc]))
-    return insert_operations(before, found)
+    return me.inserted(((pc, wait) for pc in me.at(repair.at) if pc >= first), after=repair.was > 0)
 
 
 # commits
 
 
-def add_commits(program: Program, agent: int, repair: Repair) -> Listing:
+def add_commits(me: AgentCode, repair: Repair) -> Listing:
     """A commit after the transfers of an engine that none closes; with ``value`` 1 one before each wait for groups that
     has none, also where nothing was transferred; with 2 one between transfers of the same instruction as well.
     """
-    before, engine = listing(program, agent), int(repair.group)
+    engine, extracted = int(repair.group), me.program.coverage.extracted
     commit = (int(Op.COMMIT), engine, -1)
     found: list[Insertion] = []
     last = -1  # of transfers that no commit has closed
     waited = False  # since the last commit
     since: set[SourceInstruction] = set()  # transfers since the last commit
-    for pc, op in enumerate(before.code):
-        if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
-            whole = program.coverage.extracted and last == pc - 1  # of one instruction, part by part
-            if repair.value == 2 and last >= 0 and site_of(program, agent, pc) in since and not whole:
-                found.append(Insertion(last + 1, commit, before.lines[last]))
-                since.clear()
+
+    def close() -> None:
+        nonlocal last, waited
+        if last >= 0:
+            found.append(Insertion(last + 1, commit, me.same.lines[last]))
+        last, waited = -1, False
+        since.clear()
+
+    for pc, (op, site) in enumerate(zip(me.code, me.sites, strict=True)):
+        if on_engine(op, ENGINE_ACCESSES, engine):
+            whole = extracted and last == pc - 1  # of one instruction, part by part
+            if repair.value == 2 and last >= 0 and site in since and not whole:
+                close()
             last = pc
-            since.add(site_of(program, agent, pc))
-        elif op[0] == Op.COMMIT and (operand(op, "engine"), operand(op, "barrier")) == (engine, -1):
-            last, waited = -1, False
-            since.clear()
+            since.add(site)
+        elif op[0] == Op.COMMIT and (operand(op, "engine"), barrier_of(op)) == (engine, -1):
+            last = -1
+            close()
         elif last >= 0 and op[0] not in ENGINE_ACCESSES | {int(Op.ENGINE_WORK)}:
-            found.append(Insertion(last + 1, commit, before.lines[last]))
-            last, waited = -1, False
-            since.clear()
+            close()
         if repair.value == 1 and op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
-            if waited:
-                found.append(Insertion(pc, commit, before.lines[pc]))
+            found += [Insertion(pc, commit, me.same.lines[pc])] if waited else []
             waited = True
-    if last >= 0:
-        found.append(Insertion(last + 1, commit, before.lines[last]))
-    return insert_operations(before, found)
+    close()
+    return insert_operations(me.same, found)
 
 
 # fences
 
-
-_AFTER, _UNTIL = (
-    {
-        FencePlace.AFTER_READS: ENDS_READS,
-        FencePlace.BEFORE_WRITES: SEES_READS_END,
-        FencePlace.AFTER_WRITES: OWN_WRITES,
-        FencePlace.BEFORE_TRANSFERS: SEES_READS_END,
-    },
-    {
-        FencePlace.AFTER_READS: HANDS_ON,
-        FencePlace.BEFORE_WRITES: OWN_WRITES,
-        FencePlace.AFTER_WRITES: HANDS_ON,
-        FencePlace.BEFORE_TRANSFERS: ENGINE_ACCESSES | {int(Op.TMA_LOAD)},
-    },
-)
-_FIRST = frozenset({FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS})  #: placed before what follows
+#: After which operations of an agent a fence is placed, and before which that follow.
+_FENCES = {
+    FencePlace.AFTER_READS: (ENDS_READS, HANDS_ON),
+    FencePlace.BEFORE_WRITES: (SEES_READS_END, OWN_WRITES),
+    FencePlace.AFTER_WRITES: (OWN_WRITES, HANDS_ON),
+    FencePlace.BEFORE_TRANSFERS: (SEES_READS_END, ENGINE_ACCESSES | {int(Op.TMA_LOAD)}),
+}
 
 
-def add_fences(program: Program, agent: int, repair: Repair) -> Listing:
+def add_fences(me: AgentCode, repair: Repair) -> Listing:
     """A proxy fence between each operation of one set and the next one of another, where there is none; after writes
-    only of what transfers use.
+    only of what transfers use, or of cp.async, which writes through the proxy of ordinary writes (PTX ISA).
     """
-    kind, before = FencePlace(repair.value), listing(program, agent)
-    after, until = _AFTER[kind], _UNTIL[kind]
-    other = _of_no_transfer(program, agent) if kind is FencePlace.AFTER_WRITES else set()
-    return insert_operations(before, _fences(before, after, until, other, late=kind in _FIRST))
-
-
-def _of_no_transfer(program: Program, agent: int) -> set[int]:
-    """The places of an agent's accesses to bytes that no transfer uses."""
-    engines = ENGINE_ACCESSES | {int(Op.TMA_LOAD)}
-    used = {operand(op, "access") for op in program.operations if op[0] in engines}
-    cells = {cell for access in used for cell in range(*program.cells[access])}
-    code = enumerate(program.code[agent])
-    own = {pc: program.cells[operand(op, "access")] for pc, op in code if op[0] in OWN_WRITES}
-    return {pc for pc, mine in own.items() if cells.isdisjoint(range(*mine))}
-
-
-def _fences(before: Listing, after: Set[int], until: Set[int], other: Set[int], *, late: bool) -> list[Insertion]:
+    kind = FencePlace(repair.value)
+    (after, until), writes = _FENCES[kind], kind is FencePlace.AFTER_WRITES
+    other = _of_no_transfer(me) if writes else set()
     found: list[Insertion] = []
     line = -1
-    for place, op in enumerate(before.code):
+    for place, op in enumerate(me.code):
         if line >= 0 and op[0] in until:
-            found.append(Insertion(place, _PROXY_FENCE, before.lines[place] if late else line))
+            late = kind in (FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS)
+            found.append(Insertion(place, _PROXY_FENCE, me.same.lines[place] if late else line))
             line = -1
         if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:
             line = -1
-        elif place not in other and (op[0] in after or (after is OWN_WRITES and _ends_copies(op))):
-            line = before.lines[place]
-    return found
+        elif place not in other and (
+            op[0] in after or (writes and on_engine(op, {int(Op.WAIT_GROUP)}, Engine.CP_ASYNC))
+        ):
+            line = me.same.lines[place]
+    return insert_operations(me.same, found)
 
 
-def _ends_copies(op: Operation) -> bool:
-    """True for a wait for cp.async, whose copies are written through the proxy of ordinary writes (PTX ISA)."""
-    return op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.CP_ASYNC
+def _of_no_transfer(me: AgentCode) -> set[int]:
+    """The places of an agent's writes to bytes that no transfer uses."""
+    engines = ENGINE_ACCESSES | {int(Op.TMA_LOAD)}
+    used = {cell for each in executions(me.program, ops=engines) for cell in cells_of(me.program, each.op)}
+    own = ((pc, op) for pc, op in enumerate(me.code) if op[0] in OWN_WRITES)
+    return {pc for pc, op in own if used.isdisjoint(cells_of(me.program, op))}

@@ -1,19 +1,11 @@
 """Corrections of how often something is executed: in some iterations only, in an iteration too few or too many."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pipesim.model.edits import (
-    Insertion,
-    Listing,
-    delete_operations,
-    insert_operations,
-    listing,
-    move_operation,
-    replace_operations,
-)
+from pipesim.model.edits import Insertion, Listing, insert_operations, move_operation
 from pipesim.model.groups import (
     ASKS,
     BY_PARITY,
@@ -30,11 +22,21 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.changes.additions import end_of_work, times_signalled
+from pipesim.prove.repair.changes.additions import end_of_work, times_signalled, wait_for, waits_in_turn
 from pipesim.prove.repair.changes.missing_instructions import waits_for_each
 from pipesim.prove.repair.changes.places import in_slot
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
-from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
+from pipesim.prove.repair.sites import (
+    AgentCode,
+    barrier_of,
+    begin_of,
+    members,
+    operations_at,
+    ring_of,
+    roles_of,
+    sites_of,
+    stages_of,
+)
 
 K = RepairKind
 _SIGNALLED = SIGNALLING | {int(Op.FENCE)}
@@ -46,7 +48,10 @@ _MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
 def of_iterations(program: Program) -> Iterator[Ranked]:
     """Instructions and iterations that a role executes too rarely, too often, or in the wrong iteration."""
     yield from _left_out_sometimes(program)
-    yield from _met_once(program)
+    for role in roles_of(program):  # once after a loop, meant at the end of each iteration
+        for op in {site.op: None for site in sites_of(program, role, MEETINGS)}:
+            for loop in dict.fromkeys(program.loops):
+                yield 5, Repair(K.EVERY_TIME, role, loop, 2, at=NOWHERE._replace(op=op))
     yield from _awaited_too_rarely(program)
     yield from _in_every_iteration(program)
     yield from _in_one_iteration(program)
@@ -56,22 +61,20 @@ def of_iterations(program: Program) -> Iterator[Ranked]:
 def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
     """Instructions that an agent executes less often than the one beside them: in some iterations only."""
     for role in roles_of(program):
-        sites = sites_of(program, role)
+        sites = set(sites_of(program, role))
         found: dict[Repair, int] = {}
         for agent in members(program, role):
             placed = [site for site in program.instructions[agent][begin_of(program, agent) :] if site in sites]
-            often = Counter(placed)
+            often, me = Counter(placed), AgentCode(program, agent)
             for one, other in dict.fromkeys(pairwise(placed)):
                 for before, at, past in ((0, other, one), (1, one, other)):
                     missing = often[past] - often[at]
                     rarely = missing > often[at] and at.op in _SIGNALLED  # once instead of each time
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
-                        rank = 3 if missing == 1 else 5 if rarely else 4
                         repair = Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)
                         drains = at.op == Op.WAIT_GROUP and waits_for_each(program, role, int(at.about))
-                        rank = 6 if drains else rank
-                        rank = max(rank, 5) if _is_carried(program, _by_turn(program, agent, repair)[2]) else rank
-                        found[repair] = rank
+                        rank = 6 if drains else 3 if missing == 1 else 5 if rarely else 4
+                        found[repair] = max(rank, 5) if _is_carried(program, _by_turn(me, repair)[2]) else rank
             ways = {0: _neighbours(placed), 1: _neighbours(placed[::-1])}
             for repair in [each for each in found if not each.also]:
                 if (block := _block(ways[repair.value], often, repair)) is not None:
@@ -80,14 +83,14 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
         yield from ((found[repair], repair) for repair in late)
 
 
-_Neighbours = dict[SourceInstruction, set[SourceInstruction]]
+_Neighbours = Mapping[SourceInstruction, set[SourceInstruction]]
 
 
 def _neighbours(placed: Sequence[SourceInstruction]) -> _Neighbours:
     """What comes right after each instruction."""
-    found: _Neighbours = {}
+    found = defaultdict[SourceInstruction, set[SourceInstruction]](set)
     for one, other in pairwise(placed):
-        found.setdefault(one, set()).add(other)
+        found[one].add(other)
     return found
 
 
@@ -102,67 +105,60 @@ def _block(next_to: _Neighbours, often: Counter[SourceInstruction], first: Repai
     return replace(chain[-1], also=tuple(chain[:-1])) if len(chain) > 1 else None
 
 
-def every_time(program: Program, agent: int, repair: Repair) -> Listing:
+def every_time(me: AgentCode, repair: Repair) -> Listing:
     """The instruction after (``value`` 1: before) every execution of the one at ``past``, with the stage of its turn.
 
     As it is where the turns in which it is executed now do not tell its stage, its parity or its slot.
     """
     if repair.value == 2:
-        return _meeting_each_time(program, agent, repair)
-    before = listing(program, agent)
-    turns, there, known = _by_turn(program, agent, repair)
+        return _meeting_each_time(me, repair)
+    program, before = me.program, me.same
+    turns, there, known = _by_turn(me, repair)
     if _is_carried(program, known):  # what comes first in the ring comes in the first turn
         known = {turn - min(known): op for turn, op in known.items()}
-        new_ops = [known.get(turn) or _of_turn(program, known, turn) for turn in range(len(turns))]
-        now = {pcs[0]: op for pcs, op in zip(there, new_ops, strict=True) if pcs and op}
-        before = replace_operations(before, now)
-        found = (op for op, pcs in zip(new_ops, there, strict=True) if not pcs)
+        ops = [known.get(turn) or _of_turn(program, known, turn) for turn in range(len(turns))]
+        before = me.replaced({pcs[0]: op for pcs, op in zip(there, ops, strict=True) if pcs and op})
     elif len(known) == 1:
-        (like_at,) = known
-        found = (_at_stage_of(program, known[like_at], before.code[turns[like_at]], before.code[turns[turn]])
-                 for turn, pcs in enumerate(there) if not pcs)  # fmt: skip
+        ((like_at, like),) = known.items()
+        ops = [_at_stage_of(program, like, me.code[turns[like_at]], me.code[pc]) for pc in turns]
     else:
-        found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
-    places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
+        ops = [_of_turn(program, known, turn) for turn in range(len(turns))]
     line = next((before.lines[pc] for pcs in there for pc in pcs), 0)
-    new = [Insertion(pc, op, line) for pc, op in zip(places, found, strict=True) if op]
+    missing = zip(turns, there, ops, strict=True)
+    new = [Insertion(pc + 1 - repair.value, op, line) for pc, pcs, op in missing if op and not pcs]
     return insert_operations(before, new)
 
 
-def _by_turn(program: Program, agent: int, repair: Repair) -> tuple[list[int], list[list[int]], dict[int, Operation]]:
+def _by_turn(me: AgentCode, repair: Repair) -> tuple[list[int], list[list[int]], dict[int, Operation]]:
     """Where the instruction at ``past`` is, where the one at ``at`` is in each of its turns, and what it does there."""
-    mine = program.instructions[agent]
-    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
-    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
-    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
-    return turns, there, {turn: program.code[agent][pcs[0]] for turn, pcs in enumerate(there) if pcs}
+    turns = me.at(repair.past)
+    bounds = [-1, *turns] if repair.value else [*turns, len(me.sites)]
+    there = [[pc for pc in range(a + 1, b) if me.sites[pc] == repair.at] for a, b in pairwise(bounds)]
+    return turns, there, {turn: me.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
 
 
 def _is_carried(program: Program, known: Mapping[int, Operation]) -> bool:
     """True if signals or waits begin with the first barrier of a ring, but not in a turn of that one."""
     first = min(known, default=0)
-    if not first or not all(
-        op[0] in ON_BARRIER - TOUCHES_MEMORY and operand(op, "barrier") >= 0 for op in known.values()
-    ):
+    if not first or any(op[0] in TOUCHES_MEMORY or barrier_of(op) < 0 for op in known.values()):
         return False
-    at = program.barriers[operand(known[first], "barrier")]
-    stages = sorted(each.stage for each in program.barriers if (each.name, each.cta) == (at.name, at.cta))
+    at = program.barriers[barrier_of(known[first])]
+    stages = sorted(stages_of(program, 0, at.name, at.cta))
     return at.stage == stages[0] and first % len(stages) > 0
 
 
 def _at_stage_of(program: Program, like: Operation, beside: Operation, now: Operation) -> Operation | None:
     """A signal as the only one that is known, at the stage of what is executed beside it now, if it was so there."""
-    if like[0] not in ON_BARRIER or like[0] in BY_PARITY | TOUCHES_MEMORY or operand(like, "barrier") < 0:
+    if like[0] in BY_PARITY | TOUCHES_MEMORY or barrier_of(like) < 0:
         return like
-    at = program.barriers[operand(like, "barrier")]
-    was, to = (_stage_of(program, op) for op in (beside, now))
-    there = [n for n, each in enumerate(program.barriers) if (each.name, each.stage, each.cta) == (at.name, to, at.cta)]
-    return with_operand(like, "barrier", there[0]) if was == at.stage and there else like
+    at = program.barriers[barrier_of(like)]
+    there = stages_of(program, 0, at.name, at.cta).get(_stage_of(program, now))
+    return like if there is None or _stage_of(program, beside) != at.stage else with_operand(like, "barrier", there)
 
 
 def _stage_of(program: Program, op: Operation) -> int:
-    if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
-        return program.barriers[operand(op, "barrier")].stage
+    if barrier_of(op) >= 0:
+        return program.barriers[barrier_of(op)].stage
     return program.slot_of(operand(op, "access")) if op[0] in TOUCHES_MEMORY else -1
 
 
@@ -176,10 +172,9 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
     (first, like), (second, other) = list(known.items())[:2]
     name: OperandName | None = None
     order: list[int] = []
-    if all(op[0] in ON_BARRIER and operand(op, "barrier") >= 0 for op in ops):
-        name, at = "barrier", program.barriers[operand(like, "barrier")]
-        mine = {each.stage: n for n, each in enumerate(program.barriers) if (each.name, each.cta) == (at.name, at.cta)}
-        order = [mine[stage] for stage in sorted(mine)]
+    if all(barrier_of(op) >= 0 for op in ops):
+        name, at = "barrier", program.barriers[barrier_of(like)]
+        order = ring_of(program, 0, at.name, at.cta)
     elif all(op[0] in ON_NAMED_BARRIER for op in ops):
         name, order = "named_barrier", sorted({operand(op, "named_barrier") for op in ops})
     elif not all(op[0] in TOUCHES_MEMORY for op in ops):
@@ -198,10 +193,8 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
         if op[0] in TOUCHES_MEMORY:
             more = (operand(other, "item") - operand(like, "item")) // (second - first)
             op = with_operand(op, "item", operand(like, "item") + (then - first) * more)
-            tile, slot = (
-                program.tile_of(program.accesses[operand(op, "access")]),
-                program.slot_of(operand(op, "access")),
-            )
+            access = operand(op, "access")
+            tile, slot = program.tile_of(program.accesses[access]), program.slot_of(access)
             if tile is not None:
                 by = program.slot_of(operand(other, "access")) - slot if second == first + 1 else 1
                 op = in_slot(program, op, slot, (slot + (then - first) * by) % tile.slots)
@@ -210,89 +203,72 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
     return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
 
 
-def _met_once(program: Program) -> Iterator[Ranked]:
-    """Meetings once after a loop, of all warps of the cluster or of a role, meant at the end of each iteration."""
-    for role in roles_of(program):
-        for op in {site.op: None for site in sites_of(program, role) if site.op in MEETINGS}:
-            for loop in dict.fromkeys(program.loops):
-                yield 5, Repair(K.EVERY_TIME, role, loop, 2, at=NOWHERE._replace(op=op))
-
-
-def _meeting_each_time(program: Program, agent: int, repair: Repair) -> Listing:
+def _meeting_each_time(me: AgentCode, repair: Repair) -> Listing:
     """The meeting right after the only loop of this name at the end of its other iterations as well."""
-    before = listing(program, agent)
-    loops = list(_loops(program, before.code, repair.group))
+    loops = list(_loops(me, repair.group))
     if len(loops) != 1:
-        return before
+        return me.same
     end = loops[0][-1].stop + 1
-    there = [op for op in before.code[end:] if op[0] not in NO_EFFECT][: 2 if repair.at.op == Op.CLUSTER_ARRIVE else 1]
+    there = [op for op in me.code[end:] if op[0] not in NO_EFFECT][: 2 if repair.at.op == Op.CLUSTER_ARRIVE else 1]
     if not there or there[0][0] != repair.at.op:
-        return before
-    line = before.lines[before.code.index(there[0], end)]
-    return insert_operations(before, [Insertion(trip.stop, op, line) for trip in loops[0][:-1] for op in there])
+        return me.same
+    line = me.same.lines[me.code.index(there[0], end)]
+    return insert_operations(me.same, [Insertion(trip.stop, op, line) for trip in loops[0][:-1] for op in there])
 
 
 def _awaited_too_rarely(program: Program) -> Iterator[Ranked]:
     """Waits of a role for a group that it waits for elsewhere, or tries, and which is signalled more often."""
     for role in roles_of(program):
-        agent, sites = members(program, role)[0], list(sites_of(program, role))
-        asked = {site.about: None for site in sites if site.op in BY_PARITY}
-        for group in asked:
-            code, stages = program.code[agent], stages_of(program, agent, group).values()
-            waits = Counter(operand(op, "barrier") for op in code if op[0] in PARITY_WAITS)
-            if not any(waits[barrier] for barrier in stages):
+        agent, sites = members(program, role)[0], sites_of(program, role)
+        waits = Counter(barrier_of(op) for op in program.code[agent] if op[0] in PARITY_WAITS)
+        for group in dict.fromkeys(site.about for site in sites if site.op in BY_PARITY):
+            ring = ring_of(program, agent, group)
+            if not any(waits[barrier] for barrier in ring):
                 tries = (site for site in sites if site.op in BY_PARITY and site.about == group)
                 yield from ((2, Repair(K.AGAIN, role, group, 1, at=site)) for site in tries)
-            elif any(times_signalled(program, each) > waits[each] + bool(waits[each]) for each in stages):
+            elif any(times_signalled(program, each) > waits[each] + bool(waits[each]) for each in ring):
                 used = (site for site in reversed(sites) if site.op in TOUCHES_MEMORY | ON_NAMED_BARRIER)
                 yield from ((4, Repair(K.AGAIN, role, group, at=site)) for site in used)
 
 
-def waits_again(program: Program, agent: int, repair: Repair) -> Listing:
+def waits_again(me: AgentCode, repair: Repair) -> Listing:
     """A wait for the group after each try for it (``value`` 1), or before the first execution of the instruction after
     each of the waits for it, if all of them are stage by stage in turn then.
     """
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    order = [stages[stage] for stage in sorted(stages)]
-    asks = {pc: op for pc, op in enumerate(before.code) if op[0] in BY_PARITY and operand(op, "barrier") in order}
+    order = me.ring(repair.group)
+    asks = {pc: op for pc, op in enumerate(me.code) if op[0] in BY_PARITY and barrier_of(op) in order}
     if repair.value:
-        waits = {pc + 1: (int(Op.WAIT), operand(op, "barrier"), operand(op, "parity"), 0) for pc, op in asks.items()}
-        return insert_operations(before, [Insertion(pc, op, before.lines[pc - 1]) for pc, op in waits.items()])
-    new, turn, waited = list[Insertion](), 0, False
+        waits = ((pc, wait_for(barrier_of(op), operand(op, "parity"))) for pc, op in asks.items())
+        return me.inserted(waits, after=True)
+    new, turn, waited = list[tuple[int, Operation]](), 0, False
     start = next((operand(op, "parity") for op in asks.values()), 0)
-    for pc, site in enumerate(program.instructions[agent]):
+    for pc, site in enumerate(me.sites):
         lap, stage = divmod(turn, max(len(order), 1))
         if pc in asks:
-            if (operand(asks[pc], "barrier"), operand(asks[pc], "parity")) != (order[stage], (start + lap) & 1):
-                return before
+            if (barrier_of(asks[pc]), operand(asks[pc], "parity")) != (order[stage], (start + lap) & 1):
+                return me.same
             turn += asks[pc][0] in PARITY_WAITS  # a try belongs to the wait after it
             waited = True
         elif waited and site == repair.at:
-            new.append(Insertion(pc, (int(Op.WAIT), order[stage], (start + lap) & 1, 0), before.lines[pc]))
+            new.append((pc, wait_for(order[stage], start + lap)))
             turn, waited = turn + 1, False
-    return insert_operations(before, new)
+    return me.inserted(new)
 
 
-def waits_at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
+def waits_at_the_end(me: AgentCode, repair: Repair) -> Listing:
     """For each stage of the group a wait after the last that the agent does with it, unless it ends with that wait."""
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    order = [stages[stage] for stage in sorted(stages)]
-    asks = [op for op in before.code if op[0] in PARITY_WAITS and operand(op, "barrier") in order]
-    end = end_of_work(before)
-    work = next((pc for pc in range(end - 1, -1, -1) if before.code[pc] not in asks), 0)
-    drained, turns = end - 1 - work, len(asks)
-    if not asks:
-        return before
-    start, line = operand(asks[0], "parity"), before.lines[work]
-    waits = ((int(Op.WAIT), order[n % len(order)], (start + n // len(order)) & 1, 0)
-             for n in range(turns, turns + len(order) - drained))  # fmt: skip
-    return insert_operations(before, [Insertion(end, wait, line) for wait in waits])
+    order, end = me.ring(repair.group), end_of_work(me.code)
+    asks = [op for op in me.code if op[0] in PARITY_WAITS and barrier_of(op) in order]
+    work = next((pc for pc in range(end - 1, -1, -1) if me.code[pc] not in asks), 0)
+    missing, start = len(order) - (end - 1 - work), operand(asks[0], "parity") if asks else 0
+    waits = waits_in_turn([end] * missing if asks else (), order, start, turn=len(asks))
+    return me.ended(end, (wait for _, wait in waits), work)
 
 
 def _in_every_iteration(program: Program) -> Iterator[Ranked]:
     """Waits, and arrivals at named barriers, that are executed several times on a barrier that others serve once."""
     for role in roles_of(program):
-        for site in (s for s in sites_of(program, role) if s.op in PARITY_WAITS | ON_NAMED_BARRIER):
+        for site in sites_of(program, role, PARITY_WAITS | ON_NAMED_BARRIER):
             every = Counter(_barrier_of(op) for op in operations_at(program, role, site)[0])
             served = [max(Counter(_barrier_of(op) for op, here in zip(code, sites, strict=True)
                                   if here != site and op[0] not in ASKS)[barrier]
@@ -305,51 +281,43 @@ def _in_every_iteration(program: Program) -> Iterator[Ranked]:
 def _barrier_of(op: Operation) -> tuple[str, int]:
     """The barrier, or the named barrier, that an operation is on; -1 of any other."""
     if op[0] in ON_BARRIER - LIFE:
-        return "barrier", operand(op, "barrier")
+        return "barrier", barrier_of(op)
     return "named", operand(op, "named_barrier") if op[0] in ON_NAMED_BARRIER else -1
 
 
-def only_first(program: Program, agent: int, repair: Repair) -> Listing:
+def only_first(me: AgentCode, repair: Repair) -> Listing:
     """Without the instruction where it has been executed on the same barrier before."""
-    before, seen = listing(program, agent), set[tuple[str, int]]()
-    again: set[int] = set()
-    for pc, site in enumerate(program.instructions[agent]):
-        if site == repair.at:
-            barrier = _barrier_of(before.code[pc])
-            again |= {pc} if barrier in seen else set()
-            seen.add(barrier)
-    return delete_operations(before, again)
+    places = me.at(repair.at)
+    first = {_barrier_of(me.code[pc]): pc for pc in reversed(places)}
+    return me.deleted(set(places) - set(first.values()))
 
 
 def _in_one_iteration(program: Program) -> Iterator[Ranked]:
     """Signals and waits that are executed in the last iteration of a loop alone, or in the first."""
     for role in roles_of(program):
-        agent = members(program, role)[0]
+        me = AgentCode(program, members(program, role)[0])
         for name in dict.fromkeys(filter(None, program.loops)):
-            for trips in _loops(program, program.code[agent], name):
-                sites = program.instructions[agent]
-                first, last = (Counter(sites[pc] for pc in trips[n]) for n in (0, -1))
+            for trips in _loops(me, name):
+                first, last = (Counter(me.sites[pc] for pc in trips[n]) for n in (0, -1))
                 for site in dict.fromkeys((*first, *last)) if len(trips) > 1 else ():
-                    often = sum(site == each for each in sites)
-                    if site.op in MOVING - CLUSTER and often == 1 and first[site] + last[site] == 1:
+                    if site.op in MOVING - CLUSTER and len(me.at(site)) == 1 == first[site] + last[site]:
                         too_late = last[site] and site.op in SIGNALLING
                         yield 3 if too_late else 6, Repair(K.ITERATION, role, name, first[site], at=site)
 
 
-def in_other_iteration(program: Program, agent: int, repair: Repair) -> Listing:
+def in_other_iteration(me: AgentCode, repair: Repair) -> Listing:
     """The instruction at the same place in the first iteration (``value`` 1: the last): after as many of those that
     come right before it.
     """
-    before, sites = listing(program, agent), program.instructions[agent]
-    for trips in _loops(program, before.code, repair.group):
+    sites = me.sites
+    for trips in _loops(me, repair.group):
         now, then = (trips[0], trips[-1]) if repair.value else (trips[-1], trips[0])
         at = next((pc for pc in now if sites[pc] == repair.at), -1)
         if at > now.start and now != then:
-            before_it = sites[at - 1]
-            turn = sum(site == before_it for site in sites[now.start : at])
-            places = [pc + 1 for pc in (then.start - 1, *then) if sites[pc] == before_it or pc < then.start]
-            return move_operation(before, at, places[min(turn, len(places) - 1)])
-    return before
+            turn = sites[now.start : at].count(sites[at - 1])
+            places = [pc + 1 for pc in (then.start - 1, *then) if sites[pc] == sites[at - 1] or pc < then.start]
+            return move_operation(me.same, at, places[min(turn, len(places) - 1)])
+    return me.same
 
 
 # loops of another length
@@ -363,42 +331,42 @@ def _of_trips(program: Program) -> Iterator[Ranked]:
             if begin[0] == Op.LOOP_BEGIN and (name := program.loops[operand(begin, "loop")]):
                 trips.setdefault(name, {})[role] = operand(begin, "trips")
     for name, by_role in trips.items():
-        for was in dict.fromkeys(by_role.values()):
-            roles = [role for role, mine in by_role.items() if mine == was]
-            for other in dict.fromkeys(by_role.values()):
-                theirs = [role for role, each in by_role.items() if each == other]
-                odd = 2 * len(roles) < len(by_role)  # else it may as well be that of the others
+        alike: dict[int, list[str]] = {}
+        for role, mine in by_role.items():
+            alike.setdefault(mine, []).append(role)
+        for was, roles in alike.items():
+            odd = 2 * len(roles) < len(by_role)  # else it may as well be that of the others
+            for other, theirs in alike.items():
                 past = NOWHERE if odd else NOWHERE._replace(about=" and ".join(theirs))
                 if 0 < abs(other - was) <= _MOST_TRIPS:
                     yield 3 if odd else 4, Repair(K.TRIPS, ",".join(roles), name, other - was, past=past)
 
 
-def of_another_length(program: Program, agent: int, repair: Repair) -> Listing:
+def of_another_length(me: AgentCode, repair: Repair) -> Listing:
     """The loops of this name with ``value`` iterations more at their end, or fewer; a loop that is executed several
     times only with fewer.
     """
-    before = listing(program, agent)
-    loops = list(_loops(program, before.code, repair.group))
+    loops = list(_loops(me, repair.group))
     if repair.value < 0:
-        return delete_operations(before, {pc for trips in loops for trip in trips[1:][repair.value :] for pc in trip})
+        return me.deleted(pc for trips in loops for trip in trips[1:][repair.value :] for pc in trip)
     if len(loops) != 1 or len(loops[0]) < 3:
-        return before
+        return me.same
     alike = [trip for trip in loops[0][1:] if len(trip) == len(loops[0][-1])]
     end, new = alike[-1].stop, list[Insertion]()
     for turn in range(len(alike), len(alike) + repair.value):
         for places in zip(*alike, strict=True):
-            op = _of_turn(program, {n: before.code[pc] for n, pc in enumerate(places)}, turn)
+            op = _of_turn(me.program, {n: me.code[pc] for n, pc in enumerate(places)}, turn)
             if op is None:
-                return before
-            new.append(Insertion(end, op, before.lines[places[-1]]))
-    return insert_operations(before, new)
+                return me.same
+            new.append(Insertion(end, op, me.same.lines[places[-1]]))
+    return insert_operations(me.same, new)
 
 
-def _loops(program: Program, code: Sequence[Operation], name: str) -> Iterator[list[range]]:
+def _loops(me: AgentCode, name: str) -> Iterator[list[range]]:
     """Of each time that an agent executes a loop of this name the iterations, each with the mark before it."""
     begun: dict[int, list[int]] = {}
-    for pc, op in enumerate(code):
-        if op[0] in LOOP_MARKS and program.loops[operand(op, "loop")] == name:
+    for pc, op in enumerate(me.code):
+        if op[0] in LOOP_MARKS and me.program.loops[operand(op, "loop")] == name:
             marks = begun.setdefault(operand(op, "loop"), [])
             if op[0] == Op.LOOP_BEGIN:
                 marks.clear()

@@ -1,41 +1,42 @@
 """Corrections that change one operand, or put another operation in the place of one."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
+from typing import NamedTuple
 
-from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
+from pipesim.model.edits import Listing, with_expected_bytes
 from pipesim.model.groups import (
     BY_PARITY,
     MAY_ACQUIRE,
     MAY_RELEASE,
     MULTICASTS,
+    ON_BARRIER,
     ON_NAMED_BARRIER,
     PARITY_WAITS,
     TAKES_REGISTERS,
 )
-from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
+from pipesim.model.ops import Engine, Op, OperandName, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import ROWS, SCOPES, TO_THE_OTHER, Repair, RepairKind
-from pipesim.prove.repair.sites import barriers_of, site_of, stages_of
+from pipesim.prove.repair.sites import AgentCode, barrier_of, ring_of, stages_of
 
-_Change = Callable[[Program, int, Repair, Operation], Operation]
+K = RepairKind
 
 
-def of_operand(program: Program, agent: int, repair: Repair) -> Listing:
+def of_operand(me: AgentCode, repair: Repair) -> Listing:
     """The operations of one agent, each changed by itself."""
-    change = CHANGES[repair.kind]
-    before = listing(program, agent)
-    if repair.kind is RepairKind.EXPECT and repair.past.op:
-        sizes = bytes_of_expects(program, agent, repair.group)
-        new = {pc: with_expected_bytes(before.code[pc], nbytes) for pc, nbytes in sizes.items()}
-        return replace_operations(before, new)
-    here = {place: change(program, agent, repair, op) for place, op in enumerate(before.code)}
+    if repair.kind is K.EXPECT and repair.past.op:
+        sizes = bytes_of_expects(me.program, me.agent, repair.group)
+        return me.replaced({pc: with_expected_bytes(me.code[pc], nbytes) for pc, nbytes in sizes.items()})
+    row = CHANGES[repair.kind]
+    groups = set(repair.group.split(",")) if row.of_group else set()
+    here = (pc for pc, op in enumerate(me.code) if op[0] in row.ops)
     if repair.at.op or repair.at.line:
-        here = {place: op for place, op in here.items() if _is_at(site_of(program, agent, place), repair.at)}
-    return replace_operations(before, here)
+        here = (pc for pc in here if _is_at(me.sites[pc], repair.at))
+    if row.of_group:
+        here = (pc for pc in here if me.program.barriers[barrier_of(me.code[pc])].name in groups)
+    return me.replaced({pc: row.change(me, repair, me.code[pc]) for pc in here})
 
 
 def _is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
@@ -45,23 +46,21 @@ def _is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
     return site.op == (at.op or site.op) and site.line in at.line.split("\n")  # several, of what belongs together
 
 
-def may_expect(op: Operation, copied: set[int]) -> bool:
+def may_expect(op: Operation, copied: Collection[int] = ()) -> bool:
     """True for what expects bytes, and for an arrive on a barrier of the agent's own copies, which could."""
-    return op[0] == Op.EXPECT_TX or (
-        op[0] == Op.ARRIVE and (operand(op, "expect") > 0 or operand(op, "barrier") in copied)
-    )
+    return op[0] == Op.EXPECT_TX or (op[0] == Op.ARRIVE and (operand(op, "expect") > 0 or barrier_of(op) in copied))
 
 
 def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]:
     """For each expect of an agent on a group the bytes that it copies with that barrier until it expects more there."""
-    mine = set(stages_of(program, agent, group).values())
+    mine = set(ring_of(program, agent, group))
     found: dict[int, int] = {}
     last: dict[int, int] = {}
     for pc, op in enumerate(program.code[agent]):
-        if op[0] == Op.TMA_LOAD and operand(op, "barrier") in last:
-            found[last[operand(op, "barrier")]] += operand(op, "bytes")
-        elif may_expect(op, set()) and operand(op, "barrier") in mine:
-            last[operand(op, "barrier")] = pc
+        if op[0] == Op.TMA_LOAD and barrier_of(op) in last:
+            found[last[barrier_of(op)]] += operand(op, "bytes")
+        elif may_expect(op) and barrier_of(op) in mine:
+            last[barrier_of(op)] = pc
             found[pc] = 0
     return found
 
@@ -69,118 +68,85 @@ def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]
 def multicasts(program: Program, op: Operation, repair: Repair) -> bool:
     """True for a multicast (``was`` 0: another copy) that is counted on barriers of the group."""
     copies = op[0] in MULTICASTS and (operand(op, "cta_mask") > 0) is (repair.was > 0)
-    return copies and program.barriers[operand(op, "barrier")].name == repair.group
+    return copies and program.barriers[barrier_of(op)].name == repair.group
 
 
-def of_group(program: Program, op: Operation, group: str) -> bool:
-    """True for an operation on a barrier of this group, in any CTA."""
-    return operand(op, "barrier") in barriers_of(program, group)
+def _expect(me: AgentCode, repair: Repair, op: Operation) -> Operation:
+    copied = {barrier_of(each) for each in me.code if each[0] == Op.TMA_LOAD}
+    return with_expected_bytes(op, repair.value) if may_expect(op, copied) else op
 
 
-def _count(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] == Op.INIT and of_group(program, op, repair.group) and operand(op, "count") == repair.was
-    return with_operand(op, "count", repair.value) if wanted else op
-
-
-def _expect(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
-    copied = {operand(each, "barrier") for each in program.code[agent] if each[0] == Op.TMA_LOAD}
-    wanted = may_expect(op, copied) and operand(op, "barrier") in stages_of(program, agent, repair.group).values()
-    return with_expected_bytes(op, repair.value) if wanted else op
-
-
-def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+def _lanes(_: AgentCode, repair: Repair, op: Operation) -> Operation:
     """``value`` lanes instead of ``was``: arrivals and expected bytes are counted for each."""
-    if op[0] == Op.CP_ASYNC_ARRIVE:
-        return with_operand(op, "lanes", repair.value)
-    if op[0] != Op.ARRIVE or not any(of_group(program, op, group) for group in repair.group.split(",")):
-        return op
     if operand(op, "count") % repair.was:
         return op
     count, expect = (operand(op, name) * repair.value // repair.was for name in ("count", "expect"))
     return with_operand(with_operand(op, "count", count), "expect", expect) if count else op
 
 
-def _registers(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] in TAKES_REGISTERS and operand(op, "registers") == repair.was
-    return with_operand(op, "registers", repair.value) if wanted else op
+def _number(name: OperandName) -> Callable[[AgentCode, Repair, Operation], Operation]:
+    """Another number in the place of the one that is wrong."""
+
+    def change(_: AgentCode, repair: Repair, op: Operation) -> Operation:
+        return with_operand(op, name, repair.value) if operand(op, name) == repair.was else op
+
+    return change
 
 
-def _threads(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = str(program.named_barrier(op)) in repair.group.split(",")
+def _threads(me: AgentCode, repair: Repair, op: Operation) -> Operation:
+    wanted = str(me.program.named_barrier(op)) in repair.group.split(",")
     return with_operand(op, "threads", repair.value) if wanted else op
 
 
-def _depth(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] == Op.WAIT_GROUP and operand(op, "engine") == int(repair.group)
-    if repair.value < 0:  # one fewer than now, however many
-        return with_operand(op, "groups", max(operand(op, "groups") - 1, 0)) if wanted else op
-    return with_operand(op, "groups", repair.value) if wanted and operand(op, "groups") == repair.was else op
+def _depth(_: AgentCode, repair: Repair, op: Operation) -> Operation:
+    """As many groups as are given, or (below 0) one fewer than now, however many."""
+    was = operand(op, "groups")
+    wanted = operand(op, "engine") == int(repair.group) and (repair.value < 0 or was == repair.was)
+    return with_operand(op, "groups", repair.value if repair.value >= 0 else max(was - 1, 0)) if wanted else op
 
 
-def _mask(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
-    if not multicasts(program, op, repair):
+def _mask(me: AgentCode, repair: Repair, op: Operation) -> Operation:
+    if not multicasts(me.program, op, repair):
         return op
-    step, own = -repair.value, program.agents[agent].cta
+    step, own = -repair.value, me.cta
     row = step - ROWS  # with the agent's own CTA, or its column, or those that are given
-    mine = (r for r in range(program.ctas) if (r // row == own // row if row > 0 else not (r - own) % step))
+    mine = (r for r in range(me.program.ctas) if (r // row == own // row if row > 0 else not (r - own) % step))
     return with_operand(op, "cta_mask", sum(1 << r for r in mine) if step > 0 else repair.value)
 
 
-def _stay(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] == Op.ARRIVE_DROP and of_group(program, op, repair.group)
-    return (int(Op.ARRIVE), *op[1:]) if wanted else op
-
-
-def _arrives_too(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
-    if op[0] != Op.EXPECT_TX:
-        return op
-    return (int(Op.ARRIVE), operand(op, "barrier"), 1, operand(op, "bytes"), -1, 0)
-
-
-def _noinc(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] == Op.CP_ASYNC_ARRIVE and of_group(program, op, repair.group)
-    return with_operand(op, "noinc", 1) if wanted else op
-
-
-def _on_end(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+def _on_end(_: AgentCode, repair: Repair, op: Operation) -> Operation:
     """The arrival when what the engine was given before has ended."""
-    if op[0] != Op.ARRIVE or not of_group(program, op, repair.group):
-        return op
     if repair.value == Engine.CP_ASYNC:
-        return (int(Op.CP_ASYNC_ARRIVE), operand(op, "barrier"), operand(op, "count"), 1)
-    return (int(Op.COMMIT), repair.value, operand(op, "barrier"))
+        return (int(Op.CP_ASYNC_ARRIVE), barrier_of(op), operand(op, "count"), 1)
+    return (int(Op.COMMIT), repair.value, barrier_of(op))
 
 
-def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+def _syncs(me: AgentCode, repair: Repair, op: Operation) -> Operation:
     """A wait as well; of one instruction, or of all at a named barrier."""
-    wanted = op[0] == Op.BAR_ARRIVE and str(program.named_barrier(op)) in repair.group.split(",")
-    return (int(Op.BAR_SYNC), *op[1:]) if wanted else op
+    return (int(Op.BAR_SYNC), *op[1:]) if str(me.program.named_barrier(op)) in repair.group.split(",") else op
 
 
-def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
+def _stronger(_: AgentCode, repair: Repair, op: Operation) -> Operation:
     """An order that releases or acquires, and a scope that has those in it who wait, or signal."""
-    if op[0] != repair.at.op and not (repair.past.op and op[0] in MAY_RELEASE | MAY_ACQUIRE):
+    if op[0] != repair.at.op and not repair.past.op:
         return op
     release = Order.ACQ_REL if repair.past.op else Order.RELEASE  # an atomic is both
     order = release if op[0] in MAY_RELEASE else Order.ACQUIRE
     return with_operand(op, "semantics", semantics(order, SCOPES[repair.value]))
 
 
-def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
+def _shift(me: AgentCode, repair: Repair, op: Operation) -> Operation:
     """The barrier that is this many stages further in its group, or among the named barriers of the instruction."""
-    if op[0] in ON_NAMED_BARRIER and op[0] == repair.at.op:
-        cta, named = program.agents[agent].cta, program.named_barriers
-        numbers = [int(number) for number in repair.group.split(",")]
-        if program.named_barrier(op) not in numbers:
-            return op
-        to = numbers[(numbers.index(program.named_barrier(op)) + repair.value) % len(numbers)]
-        other = (cta, to)  # which another CTA of the cluster need not have
+    if op[0] in ON_NAMED_BARRIER:
+        named, own = me.program.named_barriers, str(me.program.named_barrier(op))
+        numbers = repair.group.split(",")
+        to = numbers[(numbers.index(own) + repair.value) % len(numbers)] if own in numbers else -1
+        other = (me.cta, int(to))  # which another CTA of the cluster need not have
         return with_operand(op, "named_barrier", named.index(other)) if other in named else op
-    together = not repair.at.op and (op[0] == Op.TMA_LOAD or may_expect(op, set()))
-    if not (together or op[0] == repair.at.op) or not of_group(program, op, repair.group):
+    at = me.program.barriers[barrier_of(op)]
+    if at.name != repair.group:
         return op
-    at = program.barriers[operand(op, "barrier")]
-    there = stages_of(program, agent, at.name, at.cta)
+    there = stages_of(me.program, me.agent, at.name, at.cta)
     stages = sorted(there)
     if repair.was == TO_THE_OTHER:
         turn = at.stage % repair.value
@@ -189,58 +155,64 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
     return with_operand(op, "barrier", there[stages[(stages.index(at.stage) + repair.value) % len(stages)]])
 
 
-CHANGES: dict[RepairKind, _Change] = {
-    RepairKind.COUNT: _count,
-    RepairKind.EXPECT: _expect,
-    RepairKind.REGISTERS: _registers,
-    RepairKind.LANES: _lanes,
-    RepairKind.THREADS: _threads,
-    RepairKind.DEPTH: _depth,
-    RepairKind.MASK: _mask,
-    RepairKind.ARRIVES_TOO: _arrives_too,
-    RepairKind.STAY: _stay,
-    RepairKind.NOINC: _noinc,
-    RepairKind.ON_END: _on_end,
-    RepairKind.SYNCS: _syncs,
-    RepairKind.STRONGER: _stronger,
-    RepairKind.SHIFT: _shift,
+class _Row(NamedTuple):
+    """Which operations a kind changes, on all barriers or (``of_group``) those of its group, and how."""
+
+    ops: Set[int]
+    change: Callable[[AgentCode, Repair, Operation], Operation]
+    of_group: bool = False
+
+
+_ARRIVES = {int(Op.ARRIVE)}
+CHANGES: dict[RepairKind, _Row] = {
+    K.COUNT: _Row({int(Op.INIT)}, _number("count"), of_group=True),
+    K.EXPECT: _Row({int(Op.ARRIVE), int(Op.EXPECT_TX)}, _expect, of_group=True),
+    K.REGISTERS: _Row(TAKES_REGISTERS, _number("registers")),
+    K.LANES: _Row(_ARRIVES, _lanes, of_group=True),
+    K.THREADS: _Row(ON_NAMED_BARRIER, _threads),
+    K.DEPTH: _Row({int(Op.WAIT_GROUP)}, _depth),
+    K.MASK: _Row(MULTICASTS, _mask),
+    K.ARRIVES_TOO: _Row(
+        {int(Op.EXPECT_TX)}, lambda _, __, op: (int(Op.ARRIVE), barrier_of(op), 1, operand(op, "bytes"), -1, 0)
+    ),
+    K.STAY: _Row({int(Op.ARRIVE_DROP)}, lambda _, __, op: (int(Op.ARRIVE), *op[1:]), of_group=True),
+    K.NOINC: _Row({int(Op.CP_ASYNC_ARRIVE)}, lambda _, __, op: with_operand(op, "noinc", 1), of_group=True),
+    K.ON_END: _Row(_ARRIVES, _on_end, of_group=True),
+    K.SYNCS: _Row({int(Op.BAR_ARRIVE)}, _syncs),
+    K.STRONGER: _Row(MAY_RELEASE | MAY_ACQUIRE, _stronger),
+    K.SHIFT: _Row(ON_BARRIER | ON_NAMED_BARRIER, _shift),
 }
 
 
 # parities, which depend on the waits before
 
 
-def in_turn(program: Program, agent: int, repair: Repair) -> Listing:
+def in_turn(me: AgentCode, repair: Repair) -> Listing:
     """Every wait on the group, or its stage ``was``, with the parity of its turn; with STAGES also its stage."""
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    stages = stages if repair.was < 0 else {stage: bar for stage, bar in stages.items() if stage == repair.was}
-    mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
+    stages = {stage: bar for stage, bar in me.stages(repair.group).items() if repair.was in (-1, stage)}
+    order = [stages[stage] for stage in sorted(stages)]
     turns: Counter[int] = Counter()
-    all_turns = 0
     found: dict[int, Operation] = {}
-    for place, op in enumerate(before.code):
-        if op[0] not in BY_PARITY or operand(op, "barrier") not in mine:
+    for place, op in enumerate(me.code):
+        if op[0] not in BY_PARITY or barrier_of(op) not in order:
             continue
-        if repair.kind is RepairKind.STAGES:
-            barrier, lap = order[all_turns % len(order)], all_turns // len(order)
+        if repair.kind is K.STAGES:
+            lap, stage = divmod(turns.total(), len(order))
+            barrier = order[stage]
         else:
-            barrier, lap = operand(op, "barrier"), turns[operand(op, "barrier")]
+            barrier, lap = barrier_of(op), turns[barrier_of(op)]
         found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (repair.value + lap) & 1)
-        if op[0] in PARITY_WAITS:  # a try belongs to the wait after it
-            turns[operand(op, "barrier")] += 1
-            all_turns += 1
-    return replace_operations(before, found)
+        turns[barrier_of(op)] += op[0] in PARITY_WAITS  # a try belongs to the wait after it
+    return me.replaced(found)
 
 
-def in_laps(program: Program, agent: int, _: Repair) -> Listing:
+def in_laps(me: AgentCode, _: Repair) -> Listing:
     """Every wait with the parity of its turn; the first on each barrier keeps the one that it has."""
-    before = listing(program, agent)
     turns: dict[int, int] = {}
     found: dict[int, Operation] = {}
-    for place, op in enumerate(before.code):
+    for place, op in enumerate(me.code):
         if op[0] in BY_PARITY:
-            turn = turns.setdefault(operand(op, "barrier"), operand(op, "parity"))
+            turn = turns.setdefault(barrier_of(op), operand(op, "parity"))
             found[place] = with_operand(op, "parity", turn)
-            if op[0] in PARITY_WAITS:
-                turns[operand(op, "barrier")] = 1 - turn
-    return replace_operations(before, found)
+            turns[barrier_of(op)] ^= op[0] in PARITY_WAITS
+    return me.replaced(found)
