@@ -8,8 +8,9 @@ from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
+from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.changes.arithmetic import WARP, counts, expects, threads
+from pipesim.prove.repair.changes.arithmetic import counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of
 from pipesim.prove.repair.wording.sentences import sentence

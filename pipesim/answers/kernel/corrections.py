@@ -31,11 +31,12 @@ from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import BY_PARITY, ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation, is_of_any_kind, lines_of
 from pipesim.prove.repair.behind import Hidden
-from pipesim.prove.repair.changes.arithmetic import WARP, lanes
+from pipesim.prove.repair.changes.arithmetic import lanes
 from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import (
     MOST,

@@ -233,9 +233,9 @@ def _of_counts(program: Program) -> Iterator[Ranked]:
     for one, other in combinations(several, 2):
         if (one.value, one.was) == (other.was, other.value):
             yield 3, replace(one, also=(other,))
-    first, *others = list({repair.group: repair for repair in reversed(several)}.values()) or [None]
-    if first is not None and 0 < len(others) < _MOST_COUNTS:
-        yield 4, replace(first, also=tuple(filter(None, others)))
+    of_groups = list({repair.group: repair for repair in reversed(several)}.values())
+    if 1 < len(of_groups) <= _MOST_COUNTS:
+        yield 4, replace(of_groups[0], also=tuple(of_groups[1:]))
     yield from ((5, repair) for repair in arithmetic.counts(program, by_lanes=True))
 
 

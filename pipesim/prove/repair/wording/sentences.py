@@ -1,6 +1,6 @@
 """Corrections in words: one sentence each, which says who does what, where, instead of what."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -18,18 +18,12 @@ from pipesim.model.ops import Engine, Op, Order, Scope, order_of, scope_of
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import OF_COPIES, ROWS, SCOPES, TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
 
+K = RepairKind
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
     Engine.BULK: "cp.async.bulk.commit_group",
     Engine.CP_ASYNC: "cp.async.commit_group",
     Engine.WGMMA: "wgmma.commit_group",
-}
-_NEIGHBOURS = {0: "its own CTA", 1: "the next CTA of the cluster", -1: "the CTA of the cluster before its own"}
-_FENCED = {
-    FencePlace.AFTER_READS: "after its reads, before it signals any other agent",
-    FencePlace.BEFORE_WRITES: "after its waits, before it writes",
-    FencePlace.AFTER_WRITES: "after its writes, before it signals any other agent",
-    FencePlace.BEFORE_TRANSFERS: "after its waits, before it starts the transfer",
 }
 _VERBS = {
     Op.ARRIVE: "the arrive", Op.CP_ASYNC_ARRIVE: "the cp.async arrive", Op.WAIT: "the wait", Op.EXPECT_TX: "the expect",
@@ -44,14 +38,12 @@ _VERBS = {
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     parts = repair, *repair.also
-    if repair.kind is RepairKind.ARRIVE and RepairKind.DROP in (each.kind for each in repair.also):
+    if repair.kind is K.ARRIVE and K.DROP in (each.kind for each in repair.also):
         one, counted = repair.also
         whose = sentence(replace(repair, also=())).replace(" whenever", f" instead of {one.role}, whenever")
         counts = f"; it has a count of {counted.value:,} instead of {counted.was:,}"
         return whose + counts * (counted.value != counted.was)
-    if repair.kind is RepairKind.MOVE and repair.also and repair.past.op == Op.BAR_SYNC == repair.also[0].at.op:
-        return f"{sentence(replace(repair, past=repair.also[0].past, also=()))}, with the bar_sync before it"
-    if len({each.value for each in parts}) > 1 and {each.kind for each in parts} == {RepairKind.PHASES}:
+    if len({each.value for each in parts}) > 1 and {each.kind for each in parts} == {K.PHASES}:
         by_parity: dict[int, list[str]] = {}
         for each in parts:
             by_parity.setdefault(each.value, []).append(_of_stage(each))
@@ -66,17 +58,60 @@ def sentence(repair: Repair) -> str:
     past = repair.past._replace(about=_all_of(each.past.about for each in parts))
     group = _all_of(map(_of_stage, parts)) if repair.also and "," not in repair.group else repair.group
     said, r = _SENTENCES[repair.kind], replace(repair, role=whose, group=group, at=at, past=past)
-    if not isinstance(said, str):
-        return said(r)
-    words = instruction(at) if at.op else ""
-    return said.format(
-        r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=words, named=_meeting_words(r.group)
-    )
+    return (said if isinstance(said, str) else said(r)).format_map(_Words(r))
+
+
+class _Words(dict[str, object]):
+    """What a text of a sentence may name: the members of its correction, and these in words."""
+
+    def __init__(self, r: Repair) -> None:
+        super().__init__(r=r, role=r.role, group=r.group, value=r.value, was=r.was, by=abs(r.value), about=r.past.about)
+
+    def __missing__(self, name: str) -> object:
+        r = self["r"]
+        assert isinstance(r, Repair)
+        return _WORDS[name](r)
+
+
+_WORDS: Mapping[str, Callable[[Repair], str]] = {
+    "at": lambda r: instruction(r.at) if r.at.op else "",
+    "at_line": lambda r: _with_line(r.at),
+    "at_group": lambda r: instruction(r.at._replace(about=r.group or r.at.about)),
+    "another": lambda r: _with_line(r.at).replace("the", "another", 1),
+    "past_line": lambda r: _with_line(r.past),
+    "past_thing": lambda r: _with_line(r.past)[4:],
+    "after": lambda r: "after" if r.was == 1 else "before",
+    "parts": lambda r: _all_of(instruction(each.at) for each in _parts(r)[:: -1 if r.value else 1]),
+    "first_line": lambda r: _with_line(_parts(r)[0].past),
+    "named": lambda r: _meeting_words(r.group),
+    "their": lambda r: _GROUPS[Engine(int(r.group))],
+    "commit": lambda r: _COMMIT[Engine(int(r.group))],
+    "stage": lambda r: r.group if r.also else _of_stage(r),
+    "one": lambda r: "slot" if r.is_on_slot else "stage",
+    "each": lambda r: "CTA" if r.was else "warp",
+    "signals": lambda r: "commits to" if r.at.op in COMMITS else "arrives on",
+    "waited": lambda r: r.group.split(",")[0],
+    "given": lambda r: r.group.split(",")[-1],
+    "everyone": lambda r: r.role or "every role",
+}
+
+
+def _by(member: Callable[[Repair], int], texts: Mapping[int, str], other: str = "") -> Callable[[Repair], str]:
+    """The text of the value of a member, ``other`` where it has none of its own."""
+    return lambda r: texts.get(member(r), other)
+
+
+def _value(r: Repair) -> int:
+    return r.value
+
+
+def _was(r: Repair) -> int:
+    return r.was
 
 
 def _of_stage(repair: Repair) -> str:
     """The group, or the one barrier of it of which a correction is."""
-    one = repair.kind is RepairKind.PHASES and repair.was >= 0
+    one = repair.kind is K.PHASES and repair.was >= 0
     return f"{repair.group}[{repair.was}]" if one else repair.group
 
 
@@ -88,17 +123,14 @@ def instruction(at: SourceInstruction) -> str:
     """``the arrive on empty``, ``the read of tile``, ``the wait for its wgmmas``."""
     op = Op(at.op)
     said = _VERBS.get(op, f"the {op.name.lower()}")
-    if op == Op.WAIT_GROUP:
-        return f"the wait for its {_GROUPS[Engine(int(at.about))]}"
-    if op == Op.COMMIT and at.about.isdecimal():
-        return f"the commit of its {_GROUPS[Engine(int(at.about))]}"
-    if op in ENGINE_ACCESSES and at.about:
-        return f"{said} {'from' if op == Op.TRANSFER_READ else 'into'} {at.about}"
+    if op == Op.WAIT_GROUP or (op == Op.COMMIT and at.about.isdecimal()):
+        return f"the {'wait for' if op == Op.WAIT_GROUP else 'commit of'} its {_GROUPS[Engine(int(at.about))]}"
     if not at.about or op == Op.FENCE:
         return said
-    if op in PARITY_WAITS:
-        return f"{said} for {at.about}"
-    return f"{said} {'of' if op == Op.READ else 'to' if op in WRITES_MEMORY else 'on'} {at.about}"
+    if op in ENGINE_ACCESSES:
+        return f"{said} {'from' if op == Op.TRANSFER_READ else 'into'} {at.about}"
+    word = "for" if op in PARITY_WAITS else "of" if op == Op.READ else "to" if op in WRITES_MEMORY else "on"
+    return f"{said} {word} {at.about}"
 
 
 def _with_line(at: SourceInstruction) -> str:
@@ -108,128 +140,94 @@ def _with_line(at: SourceInstruction) -> str:
 
 def _meeting_words(group: str) -> str:
     """``named barrier 1``, ``named barriers 1 and 2``, ``__syncthreads()``."""
-    numbers = group.split(",")
-    if numbers == ["0"]:
-        return "__syncthreads()"
-    if len(numbers) == 1:
-        return f"named barrier {numbers[0]}"
-    return f"named barriers {', '.join(numbers[:-1])} and {numbers[-1]}"
+    *others, last = group.split(",")
+    if not others:
+        return f"named barrier {last}" if last != "0" else "__syncthreads()"
+    return f"named barriers {', '.join(others)} and {last}"
+
+
+# the texts that depend on more than one number
 
 
 def _lanes(r: Repair) -> str:
-    said = instruction(r.at) if r.at.op else f"its arrives on {' and '.join(r.group.split(','))}"
+    said = "{at}" if r.at.op else "its arrives on {group}"
     if r.value == 1:
-        return f"{r.role}: put {said} inside elect_one(): all {r.was} lanes execute it"
-    return f"{r.role}: put {said} outside elect_one(): each of the {r.value} lanes is counted"
+        return f"{{role}}: put {said} inside elect_one(): all {{was}} lanes execute it"
+    return f"{{role}}: put {said} outside elect_one(): each of the {{value}} lanes is counted"
 
 
 def _depth(r: Repair) -> str:
     if r.value < 0:
-        return f"{r.role} leaves one of its groups fewer pending at {_with_line(r.at)}"
-    left = f"no more than {r.value:,}" if r.value else "none"
-    after = "" if r.value else ", which serialises them"
-    where = f" at {_with_line(r.at)}" if r.at.op else ""
-    return f"{r.role} leaves {left} of its groups pending when it waits for them{where}, instead of {r.was:,}{after}"
+        return "{role} leaves one of its groups fewer pending at {at_line}"
+    left = "no more than {value:,}" if r.value else "none"
+    where = " at {at_line}" * bool(r.at.op)
+    after = ", which serialises them" * (not r.value)
+    return f"{{role}} leaves {left} of its groups pending when it waits for them{where}, instead of {{was:,}}{after}"
 
 
-def _fence(r: Repair) -> str:
-    return f"{r.role or 'every role'} executes fence.proxy.async {_FENCED[FencePlace(r.value)]}"
-
-
-def _drop(r: Repair) -> str:
-    if r.value == 3:
-        return f"{r.role} expects the bytes of a stage together, with one arrive on {r.group}, not part by part"
-    if r.value in (2, 4):
-        does = "commits to" if r.at.op in COMMITS else "arrives on"
-        return f"{r.role} {does} {r.group} once for each stage, after its last use of it, not after each"
-    return f"{r.role} omits {'its second arrive' if r.value else 'its arrive'} on {r.group}"
+def _mask(r: Repair) -> str:
+    if r.value < 0:
+        by = f"// {-r.value - ROWS}" if -r.value > ROWS else f"% {-r.value}"
+        return f"{{role}}: {{at_line}} goes to the CTAs whose rank {by} is its own"
+    was = ("{about}" if r.past.about else "{was:#b}") if r.was else "copying to its own alone, at {at_line}"
+    return f"{{role}} multicasts on {{group}} to the CTAs of mask {{value:#b}} instead of {was}"
 
 
 def _later(r: Repair) -> str:
     if r.at.op == Op.INVAL:
-        return f"{r.role} executes its invals last, after all else that it does"
+        return "{role} executes its invals last, after all else that it does"
     if r.group.replace(",", "").isdecimal():
-        return f"{r.role or 'every role'} arrives at {_meeting_words(r.group)} only after its reads and writes"
+        return "{role} arrives at {named} only after its reads and writes"
     if r.value >= 0:
-        return f"{r.role} arrives on {r.group} only after it has waited for its {_GROUPS[Engine(r.value)]}"
-    return f"{r.role} arrives on {r.group} only after its reads and writes of the stage"
+        return f"{{role}} arrives on {{group}} only after it has waited for its {_GROUPS[Engine(r.value)]}"
+    return "{role} arrives on {group} only after its reads and writes of the stage"
 
 
 def _arrive(r: Repair) -> str:
     if r.was == Placement.ONE_WARP.value:
-        after = f"after {_with_line(r.at)}" if r.at.op else "when it has finished with it"
-        one = f"one in {r.value} warps" if r.value else "one warp"
-        return f"{one} of {r.role} arrives on {r.group} for every stage, {after}"
-    does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
+        after = "after {at_line}" if r.at.op else "when it has finished with it"
+        one = "one in {value} warps" if r.value else "one warp"
+        return f"{one} of {{role}} arrives on {{group}} for every stage, {after}"
+    does, last = "commits to" if r.value == Engine.TCGEN05 else "arrives on", r.was == Placement.LAST.value
     if r.at.op:
-        which = "the last execution of " if r.was == Placement.LAST.value else ""
-        return f"{r.role} {does} {r.group} for every stage: also after {which}{_with_line(r.at)}"
-    if r.was == Placement.LAST.value:
-        return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
-    whose = f" of {r.past.about}" if r.past.about else ""
-    return f"{r.role} {does} {r.group} whenever it has finished with a stage{whose}"
+        which = "the last execution of " * last
+        return f"{{role}} {does} {{group}} for every stage: also after {which}{{at_line}}"
+    if last:
+        return f"{{role}} {does} {{group}} after its last use of each stage of {{about}}"
+    whose = " of {about}" if r.past.about else ""
+    return f"{{role}} {does} {{group}} whenever it has finished with a stage{whose}"
 
 
 def _group_wait(r: Repair) -> str:
-    left = f", leaving no more than {r.value:,} pending," if r.value else ""
-    place = f"before {_with_line(r.at)}" if r.was < 0 else f"after their commit ({PurePath(r.at.line).name})"
-    if r.past.op:
-        place += f", before {instruction(r.past)}"
-    place += ", which serialises them" * r.serialises
-    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} {place}"
-
-
-def _close(r: Repair) -> str:
-    commit = _COMMIT[Engine(int(r.group))]
-    if r.value:
-        return f"{r.role} executes {commit} in every iteration, also where it has nothing to copy"
-    return f"{r.role} executes {commit} after its {_GROUPS[Engine(int(r.group))]}, before it waits for them"
+    left = ", leaving no more than {value:,} pending," if r.value else ""
+    return f"{{role}} waits for its {{their}}{left} before {{at_line}}" + ", which serialises them" * r.serialises
 
 
 def _sync(r: Repair) -> str:
-    where = "after" if r.was == 1 else "once, before it first executes" if r.was == 2 else "before"
-    if r.group == "0":
-        return f"{r.role} executes __syncthreads() {where} {_with_line(r.at)}"
-    return f"{r.role} executes bar_sync at {_meeting_words(r.group)} ({r.value:,} threads) {where} {_with_line(r.at)}"
-
-
-def _warp_sync(r: Repair) -> str:
-    return f"the lanes of the warp meet at __syncwarp() {'after' if r.was == 1 else 'before'} {_with_line(r.at)}"
+    meets = "executes __syncthreads()" if r.group == "0" else "executes bar_sync at {named} ({value:,} threads)"
+    return f"{{role}} {meets} {{after}} {{at_line}}"
 
 
 def _number(r: Repair) -> str:
     if r.past.about:
-        return f"use a named barrier for each slot of {r.past.about}, {r.group} + slot, instead of {r.group} for all"
-    if r.was < -1:
-        own = f"a named barrier of its own, {r.value}"
-        return f"{r.role} meets at {own} ({-r.was:,} threads), not at named barrier {r.group} beside others"
-    return f"give each group of warps that meets at named barrier {r.group} a number of its own, from {r.value} on"
+        return "use a named barrier for each slot of {about}, {group} + slot, instead of {group} for all"
+    return "give each group of warps that meets at named barrier {group} a number of its own, from {value} on"
 
 
 def _prime(r: Repair) -> str:
     if not r.value:
-        stage = "every stage" if r.was < 0 else f"stage {r.was}"
+        stage = "every stage" if r.was < 0 else "stage {was}"
         too = ", as others of its role do" if r.past.about else ""
-        return f"{r.past.about or r.role} arrives once on {stage} of {r.group} before it begins{too}"
-    when = f"after {_with_line(r.at)}, once for each meeting there" if r.at.op else "once before it begins"
-    when += ", with those of its warps that do not wait there" if r.was == 1 else ""
-    return f"{r.role} arrives at {_meeting_words(r.group)} ({r.value:,} threads) {when}"
-
-
-def _both(r: Repair) -> str:
-    waited, given = r.group.split(",")
-    return f"{r.role} waits for {waited} and arrives on {given} before {_with_line(r.at)}: no role does"
-
-
-def _on_end(r: Repair) -> str:
-    if r.value == Engine.CP_ASYNC:
-        return f"{r.role} arrives on {r.group} by cp.async.mbarrier.arrive.noinc: when its copies have ended"
-    return f"{r.role} commits to {r.group} instead of the arrive: when its MMAs have ended"
+        who = "{about}" if r.past.about else "{role}"
+        return f"{who} arrives once on {stage} of {{group}} before it begins{too}"
+    when = "after {at_line}, once for each meeting there" if r.at.op else "once before it begins"
+    when += ", with those of its warps that do not wait there" * (r.was == 1)
+    return f"{{role}} arrives at {{named}} ({{value:,}} threads) {when}"
 
 
 def _after_init(r: Repair) -> str:
     if r.value:
-        return f"{r.role} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
+        return "{role} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     if r.was > 0:
         whose = "cluster (barrier.cluster.arrive and .wait)" if r.was > 1 else "CTA"
         return f"after the inits and their fence comes a barrier of all threads of the {whose}"
@@ -238,299 +236,282 @@ def _after_init(r: Repair) -> str:
 
 def _acquire(r: Repair) -> str:
     if r.was == Placement.WRITTEN.value:
-        return f"{r.role} waits for {r.group} before it reads {r.at.about}, for the phase in which that is signalled"
-    if r.was == Placement.FIRST.value:
-        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first uses {r.at.about}"
-    if r.was == Placement.VISIT.value and not r.past.about:
-        place = "it uses the bytes that this is about"
-    elif r.was == Placement.VISIT.value:
-        place = f"all the work that it signals on {r.past.about}"
-    elif r.at.op:
-        place = "each round of " * (r.was == Placement.PARTLY.value) + _with_line(r.at)
+        return "{role} waits for {group} before it reads {r.at.about}, for the phase in which that is signalled"
+    visit, work = r.was == Placement.VISIT.value, "the work that it signals on {about}"
+    if r.was == Placement.PARTLY.value:
+        place = "each round of {at_line}"
+    elif r.past.about:
+        place = "all " * visit + work
     else:
-        place = f"the work that it signals on {r.past.about}" if r.past.about else "it uses a stage"
-    return f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before {place}"
+        place = "it uses the bytes that this is about" if visit else "it uses a stage"
+    return f"{{role}} waits for {{group}}, with parity {{value}} in the first lap, before {place}"
 
 
 def _stronger(r: Repair) -> str:
     if r.past.op:
         was = ".cta" if scope_of(r.was) == Scope.CTA else f".{order_of(r.was).name.lower()}"
-        return f"{r.role}: let the atomic on {r.group} be .acq_rel at gpu scope instead of {was}: its answer is used"
+        return f"{{role}}: let the atomic on {{group}} be .acq_rel at gpu scope instead of {was}: its answer is used"
     does = "acquire" if r.at.op in MAY_ACQUIRE else "release"
     scope = f" at {SCOPES[r.value].name.lower()} scope" if r.value else ""
     was = ".relaxed" if order_of(r.was) == Order.RELAXED else ".cta"
-    what = instruction(r.at._replace(about=r.group)) if r.group else instruction(r.at)
-    return f"{r.role}: let {what} {does}{scope} instead of {was}"
+    return f"{{role}}: let {{at_group}} {does}{scope} instead of {was}"
 
 
-def _value(r: Repair) -> str:
-    than = f"that is {abs(r.value):,} {'larger' if r.value > 0 else 'smaller'}"
-    return f"{r.role} {'waits for' if r.at.op == Op.WAIT else 'writes'} a value of {r.group} {than}"
+def _of_value(r: Repair) -> str:
+    does = "waits for" if r.at.op == Op.WAIT else "writes"
+    return f"{{role}} {does} a value of {{group}} that is {{by:,}} {'larger' if r.value > 0 else 'smaller'}"
 
 
 def _awaited(r: Repair) -> str:
-    does = "waits for" if r.at.op == Op.WAIT else "takes" if r.value else "writes"
-    return f"{r.role} {does} {r.past.about}"
+    return f"{{role}} {'waits for' if r.at.op == Op.WAIT else 'takes' if r.value else 'writes'} {{about}}"
 
 
 def _word_move(r: Repair) -> str:
-    if r.at.op == Op.WAIT:
-        does = "meets the other CTAs at" if r.value else "waits for"
-        return f"{r.role} {does} {r.group} before {_with_line(r.past)}, not after it"
-    return f"{r.role} writes {r.group} only after {_with_line(r.past)}"
+    if r.at.op != Op.WAIT:
+        return "{role} writes {group} only after {past_line}"
+    does = "meets the other CTAs at" if r.value else "waits for"
+    return f"{{role}} {does} {{group}} before {{past_line}}, not after it"
 
 
 def _word_added(r: Repair) -> str:
-    does = f"gives {r.group} back after" if r.was == 0 else f"writes {r.group} after"
-    does = f"waits for {r.group} before" if r.value else does
-    return f"{r.role} {does} {_with_line(r.at)}"
+    does = "waits for {group} before" if r.value else "writes {group} after" if r.was else "gives {group} back after"
+    return f"{{role}} {does} {{at_line}}"
 
 
 def _move(r: Repair) -> str:
     if r.value == 1:
-        moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
-        return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
+        return "{role} executes {at} before {past_line}, not after it"
     if r.is_after_uses:
-        last = f"use of {r.past.about}" if r.past.about else _with_line(r.past)[4:]
-        return f"{r.role} executes {instruction(r.at)} only after its last {last}"
+        last = "use of {about}" if r.past.about else "{past_thing}"
+        return f"{{role}} executes {{at}} only after its last {last}"
     if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
-        return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
+        return "{role} executes {past_line} before {at}"
     if r.was == 1:
-        return f"{r.role} executes {instruction(r.at)} one iteration later, after the next {_with_line(r.past)[4:]}"
-    return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
+        return "{role} executes {at} one iteration later, after the next {past_thing}"
+    return "{role} executes {at} only after {past_line}"
 
 
-def _tail(r: Repair) -> str:
-    if not r.value:
-        when = f"after it first executes {_with_line(r.at)}" if r.at.op else "at its end"
-        return f"{r.role} arrives on {r.group} once {when}: no role does"
-    if r.value == 2:
-        return f"{r.role} arrives on {r.group} once more, after what it writes last: no signal follows that"
-    return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
+_IS_ON = {Op.TMA_LOAD: ("completes its copy", "on "), Op.COMMIT: ("commits", "to "),
+          Op.EXPECT_TX: ("expects its bytes", "on ")}  # fmt: skip
 
 
 def _other_group(r: Repair) -> str:
-    match r.at.op:
-        case Op.TMA_LOAD:
-            does, to = "completes its copy", "on "
-        case Op.COMMIT:
-            does, to = "commits", "to "
-        case op if op in PARITY_WAITS:
-            does, to = "waits", "for "
-        case Op.EXPECT_TX:
-            does, to = "expects its bytes", "on "
-        case _ if any(each.at.op == Op.TMA_LOAD for each in r.also):
-            does, to = "arrives, and completes its copy,", "on "
-        case _:
-            does, to = "arrives", "on "
-    return f"{r.role} {does} {to}{r.past.about}, not {to}{r.at.about}"
-
-
-def _swap(r: Repair) -> str:
-    one, other = r.group.split(",")
-    does = "uses" if r.value else "waits for" if r.at.op else "arrives on"
-    return f"{r.role}: exchange {one} and {other} where it {does} them"
-
-
-def _syncs(r: Repair) -> str:
-    return f"{r.role or 'everyone'} waits at {_meeting_words(r.group)} as well: bar_sync instead of bar_arrive"
+    does, to = ("waits", "for ") if r.at.op in PARITY_WAITS else _IS_ON.get(Op(r.at.op), ("arrives", "on "))
+    if Op(r.at.op) not in _IS_ON and any(each.at.op == Op.TMA_LOAD for each in r.also):
+        does = "arrives, and completes its copy,"
+    return f"{{role}} {does} {to}{{about}}, not {to}{{r.at.about}}"
 
 
 def _shift(r: Repair) -> str:
-    if r.was == TO_THE_OTHER and r.at.op not in ON_NAMED_BARRIER:
-        return f"{r.role} arrives on {r.group} of the one whose turn is next, not on that for which it waits itself"
     if r.was == TO_THE_OTHER:
-        others = " and ".join(r.group.split(","))
-        return f"{r.role} arrives at the named barrier of the other ({others}), not at the one where it waits itself"
-    if r.at.op in ON_NAMED_BARRIER and r.was >= 0:
-        numbers = r.group.split(",")
-        was, now = " and ".join(numbers[: r.value]), ",".join(numbers[r.value :])
-        return f"{r.role} uses {_meeting_words(now)} instead of {was} at {instruction(r.at)}"
+        return "{role} arrives on {group} of the one whose turn is next, not on that for which it waits itself"
+    if r.at.op in ON_NAMED_BARRIER and r.was < 0:
+        return "{role} uses {named} in the other order at {at}: the one of its own stage"
     if r.at.op in ON_NAMED_BARRIER:
-        named = _meeting_words(r.group)
-        return f"{r.role} uses {named} in the other order at {instruction(r.at)}: the one of its own stage"
+        numbers = r.group.split(",")
+        was, now = " and ".join(numbers[: r.value]), _meeting_words(",".join(numbers[r.value :]))
+        return f"{{role}} uses {now} instead of {was} at {{at}}"
     back = 2 * r.value > r.was
     by, where = (r.was - r.value, "back") if back else (r.value, "further")
     if r.is_on_slot:
-        return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
+        return f"{{role}}: {{at}} is for the slot {by} {where}: that of its own stage"
     stage = f"stage that is {by} {where}" if by > 1 else "stage before" if back else "next stage"
-    if not r.at.op:
-        first = PurePath(r.at.line.partition("\n")[0]).name
-        return f"{r.role} expects, and its copies complete, on {r.group} of the {stage} ({first})"
-    return f"{r.role}: {instruction(r.at)} is for the {stage}"
+    return f"{{role}}: {{at}} is for the {stage}"
 
 
 def _other_place(r: Repair) -> str:
-    who = r.role if r.was < 0 else f"{r.role} of CTA {r.was}"
-    by = f"{abs(r.value):,} {'further' if r.value > 0 else 'back'}"
+    who = "{role}" if r.was < 0 else "{role} of CTA {was}"
     does = "goes to" if r.at.op == Op.TMA_LOAD else "is for"
-    return f"{who}: {_with_line(r.at)} {does} the bytes from {r.past.about} on, {by}: they are read and never written"
+    where = "further" if r.value > 0 else "back"
+    return f"{who}: {{at_line}} {does} the bytes from {{about}} on, {{by:,}} {where}: they are read and never written"
 
 
 def _stages(r: Repair) -> str:
-    if r.at.op in ON_NAMED_BARRIER:
-        return f"{r.role} uses {_meeting_words(r.group)} in turn at {_with_line(r.at)}"
     if r.at.op and not r.at.line:
-        return f"every warp of {r.role} takes the next slot of {r.group} after each use of one"
-    if r.at.op:
-        one = "slot" if r.is_on_slot else "stage"
-        if r.value and not r.is_on_slot:
-            return f"{r.role}: {_with_line(r.at)} is for all stages in turn, not those of a ring of {r.value:,}"
-        if r.was == 1:
-            return f"{r.role}: {_with_line(r.at)} is for the slot to which what it reads was written"
-        if r.value:
-            return f"{r.role}: {_with_line(r.at)} is for the slot of the stage that it has waited for"
-        return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"
-    return f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap"
+        return "every warp of {role} takes the next slot of {group} after each use of one"
+    if not r.at.op:
+        return "{role} waits for {group} stage by stage, with parity {value} in the first lap"
+    if r.value and not r.is_on_slot:
+        return "{role}: {at_line} is for all stages in turn, not those of a ring of {value:,}"
+    if r.was == 1:
+        return "{role}: {at_line} is for the slot to which what it reads was written"
+    if r.value:
+        return "{role}: {at_line} is for the slot of the stage that it has waited for"
+    return "{role}: {at_line} is for one {one} after the other, not always for the same"
 
 
 def _trips(r: Repair) -> str:
     changed, other = ("more", "fewer") if r.value > 0 else ("fewer", "more")
-    several = f"{abs(r.value)} iteration{'' if abs(r.value) == 1 else 's'} {changed}"
-    others = f", or {r.past.about} {abs(r.value)} {other}" if r.past.about else ""
-    return f"{r.role} executes {several} of its loop over {r.group}{others}: all roles as many"
+    several = f"{{by}} iteration{'' if abs(r.value) == 1 else 's'} {changed}"
+    others = f", or {{about}} {{by}} {other}" if r.past.about else ""
+    return f"{{role}} executes {several} of its loop over {{group}}{others}: all roles as many"
 
 
-def _every_time(r: Repair) -> str:
-    if r.value == 2:
-        return f"{r.role} executes {instruction(r.at)} at the end of each iteration of {r.group}, not once after it"
-    parts = [*r.also, r] if r.also and r.also[-1].at.op == r.past.op and r.also[-1].past != r.past else [r]
-    said = " and ".join(dict.fromkeys(instruction(each.at) for each in (parts[::-1] if r.value else parts)))
-    return f"{r.role} executes {said} every time, {'before' if r.value else 'after'} {_with_line(parts[0].past)}"
+def _parts(r: Repair) -> list[Repair]:
+    """Of a block of instructions all of them, if each is beside the one before."""
+    return [*r.also, r] if r.also and r.also[-1].at.op == r.past.op and r.also[-1].past != r.past else [r]
 
 
 def _every_warp(r: Repair) -> str:
     if r.role.startswith("each of "):
-        return f"{r.role} executes {instruction(r.at)}, not only some of their warps"
-    where = ("every warp of ", "", "some of them") if r.was < 1 else ("", " in every CTA", "in some")
-    return f"{where[0]}{r.role} executes {instruction(r.at)}{where[1]}, not only {where[2]}"
+        return "{role} executes {at}, not only some of their warps"
+    if r.was < 1:
+        return "every warp of {role} executes {at}, not only some of them"
+    return "{role} executes {at} in every CTA, not only in some"
 
 
-#: A text with the members of the correction, or what writes the sentence where it depends on more.
+def _omit(r: Repair) -> str:
+    if r.past.op:
+        return "{role} uses what it read before ({r.past.line}) instead of {another}"
+    what = "{at}" if r.at.op else "its inits: another role makes them"
+    return f"{{role}} omits {what}" + " the first time" * r.value
+
+
+def _peers(r: Repair) -> str:
+    which = "of the cluster, not only of its own" if not r.value else "of the cluster, not only of one"
+    which = "whose copies land in its own" if r.value == OF_COPIES else which
+    return f"{{role}} {{signals}} {{group}} of every CTA {which}"
+
+
+_ONCE_A_STAGE = "{role} {signals} {group} once for each stage, after its last use of it, not after each"
+_FENCED = "{everyone} executes fence.proxy.async "
+#: A text, or what chooses one.
 _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
-    RepairKind.COUNT: "initialise {group} with a count of {value:,} instead of {was:,}",
-    RepairKind.EXPECT: lambda r: (
-        f"{r.role} expects {r.value:,} bytes on {r.group} instead of {r.was:,}: as many as are copied"
-        + (", which differs from one time to another" if r.past.op else "")
+    K.COUNT: "initialise {group} with a count of {value:,} instead of {was:,}",
+    K.EXPECT: lambda r: (
+        "{role} expects {value:,} bytes on {group} instead of {was:,}: as many as are copied"
+        + ", which differs from one time to another" * bool(r.past.op)
     ),
-    RepairKind.REGISTERS: "{role} asks for {value} registers a thread instead of {was}: no more than are left",
-    RepairKind.LANES: _lanes,
-    RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
-    RepairKind.DEPTH: _depth,
-    RepairKind.MASK: lambda r: (
-        f"{r.role}: {_with_line(r.at)} goes to the CTAs whose rank "
-        f"{f'// {-r.value - ROWS}' if -r.value > ROWS else f'% {-r.value}'} is its own"
-        if r.value < 0
-        else f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
-        + (r.past.about or f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
+    K.REGISTERS: "{role} asks for {value} registers a thread instead of {was}: no more than are left",
+    K.LANES: _lanes,
+    K.THREADS: "{value:,} threads at {named} instead of {was:,}",
+    K.DEPTH: _depth,
+    K.MASK: _mask,
+    K.PHASES: "{role} waits for {stage} with parity {value} in the first lap, alternating in each later lap",
+    K.STAGES: _stages,
+    K.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
+    K.SHIFT: _shift,
+    K.OTHER_PLACE: _other_place,
+    K.TRY: "{role} tries {group} of the stage and phase for which it waits next, not of another",
+    K.PART: "{role}: {at_line} is for another part of the slot in each {each}: its own of {value}",
+    K.CARRY: _by(
+        _was,
+        {
+            3: "{role} advances stage and phase of {group} by {value} more each time, past what others take",
+            4: "{role} begins {group} by {value} stages further for each turn that others have before it",
+        },
+        "{role} carries stage and phase of {group} on instead of beginning again (parity {value} in the first lap)",
     ),
-    RepairKind.PHASES: lambda r: (
-        f"{r.role} waits for {r.group if r.also else _of_stage(r)} with parity {r.value} in the first lap, "
-        "alternating in each later lap"
+    K.OTHER_GROUP: _other_group,
+    K.SWAP: lambda r: (
+        "{role}: exchange {waited} and {given} where it "
+        + ("uses" if r.value else "waits for" if r.at.op else "arrives on")
+        + " them"
     ),
-    RepairKind.STAGES: _stages,
-    RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
-    RepairKind.SHIFT: _shift,
-    RepairKind.OTHER_PLACE: _other_place,
-    RepairKind.TRY: "{role} tries {group} of the stage and phase for which it waits next, not of another",
-    RepairKind.PART: lambda r: (
-        f"{r.role}: {_with_line(r.at)} is for another part of the slot in each {'CTA' if r.was else 'warp'}: "
-        f"its own of {r.value}"
+    K.OTHER_CTA: lambda r: (
+        "{role}: {at} is meant for the barrier of CTA {value}"
+        if r.was != 1
+        else "{role}: {at} is for "
+        + ("its own CTA", "the next CTA of the cluster", "the CTA of the cluster before its own")[r.value]
     ),
-    RepairKind.CARRY: lambda r: (
-        f"{r.role} waits for {r.group} of the stage and phase in which what it reads is signalled"
-        if r.was == 2
-        else f"{r.role} advances stage and phase of {r.group} by {r.value} more each time, past what others take"
-        if r.was == 3
-        else f"{r.role} begins {r.group} by {r.value} stages further for each turn that others have before it"
-        if r.was == 4
-        else f"{r.role} carries stage and phase of {r.group} on instead of beginning again "
-        f"(parity {r.value} in the first lap)"
+    K.ONE_WARP: "{role}: only one warp waits, copies and arrives, inside a condition: all {value} warps do so",
+    K.STRONGER: _stronger,
+    K.VALUE: _of_value,
+    K.AWAITED: _awaited,
+    K.GIVEN: _awaited,
+    K.WORD_MOVE: _word_move,
+    K.WORD_ADDED: _word_added,
+    K.MEET_AGAIN: "{role} meets the other CTAs at {group} again after {past_line}",
+    K.TWO_SETS: "use two sets of slots of {group} in turn, each in every second iteration",
+    K.STAY: "{role} arrives on {group} without dropping out of it",
+    K.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
+    K.ON_END: _by(
+        _value,
+        {Engine.CP_ASYNC: "{role} arrives on {group} by cp.async.mbarrier.arrive.noinc: when its copies have ended"},
+        "{role} commits to {group} instead of the arrive: when its MMAs have ended",
     ),
-    RepairKind.OTHER_GROUP: _other_group,
-    RepairKind.SWAP: _swap,
-    RepairKind.OTHER_CTA: lambda r: (
-        f"{r.role}: {instruction(r.at)} is for {_NEIGHBOURS[r.value]}"
-        if r.was == 1
-        else f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
-        if r.value >= 0
-        else f"{r.role} arrives on {r.group} of every CTA of the cluster, not several times on that of one"
+    K.SYNCS: "{role} waits at {named} as well: bar_sync instead of bar_arrive",
+    K.LATER: _later,
+    K.MOVE: _move,
+    K.DROP: _by(
+        _value,
+        {
+            0: "{role} omits its arrive on {group}",
+            1: "{role} omits its second arrive on {group}",
+            3: "{role} expects the bytes of a stage together, with one arrive on {group}, not part by part",
+        },
+        _ONCE_A_STAGE,
     ),
-    RepairKind.ONE_WARP: lambda r: (
-        f"{r.role}: only one of {r.value} warps executes {_with_line(r.at)}, inside a condition: all of them do so"
-        if r.at.op
-        else f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
-    ),
-    RepairKind.STRONGER: _stronger,
-    RepairKind.VALUE: _value,
-    RepairKind.AWAITED: _awaited,
-    RepairKind.GIVEN: _awaited,
-    RepairKind.WORD_MOVE: _word_move,
-    RepairKind.WORD_ADDED: _word_added,
-    RepairKind.MEET_AGAIN: lambda r: f"{r.role} meets the other CTAs at {r.group} again after {_with_line(r.past)}",
-    RepairKind.TWO_SETS: "use two sets of slots of {group} in turn, each in every second iteration",
-    RepairKind.STAY: "{role} arrives on {group} without dropping out of it",
-    RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
-    RepairKind.ON_END: _on_end,
-    RepairKind.SYNCS: _syncs,
-    RepairKind.LATER: _later,
-    RepairKind.MOVE: _move,
-    RepairKind.DROP: _drop,
-    RepairKind.ONCE: lambda r: (
-        f"{r.role}: put {instruction(r.at)} inside elect_one(): every lane of the warp makes it"
+    K.ONCE: lambda r: (
+        "{role}: put {at} inside elect_one(): every lane of the warp makes it"
         if r.at.op == Op.INIT
-        else f"{r.role} executes {_with_line(r.at)} once, not twice in a row"
+        else "{role} executes {at_line} once, not twice in a row"
     ),
-    RepairKind.INIT: "initialise all barriers: the program never initialises some stages",
-    RepairKind.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
-    RepairKind.OMIT: lambda r: (
-        f"{r.role} uses what it read before ({r.past.line}) instead of {_with_line(r.at).replace('the', 'another', 1)}"
-        if r.past.op
-        else f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
-        + " the first time" * r.value
+    K.INIT: "initialise all barriers: the program never initialises some stages",
+    K.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
+    K.OMIT: _omit,
+    K.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
+    K.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",
+    K.SLIP: "an instruction of {role} is another one",
+    K.NOT_PAST: "{role} arrives every time",
+    K.TENSOR_WAIT: "{role} waits for its accesses of tensor memory",
+    K.LEAVE_OUT: "{role}: warps that neither use a stage nor arrive for it do not wait for {group}",
+    K.ARRIVE: _arrive,
+    K.TAIL: _by(
+        _value,
+        {
+            0: "{role} arrives on {group} once at its end: no role does",
+            1: "{role} arrives on {group} for its last stages as well, when their transfers have ended",
+            2: "{role} arrives on {group} once more, after what it writes last: no signal follows that",
+        },
     ),
-    RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
-    RepairKind.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",
-    RepairKind.SLIP: "an instruction of {role} is another one",
-    RepairKind.NOT_PAST: "{role} arrives every time",
-    RepairKind.TENSOR_WAIT: "{role} waits for its accesses of tensor memory",
-    RepairKind.LEAVE_OUT: "{role}: warps that neither use a stage nor arrive for it do not wait for {group}",
-    RepairKind.ARRIVE: _arrive,
-    RepairKind.TAIL: _tail,
-    RepairKind.ACQUIRE: _acquire,
-    RepairKind.FENCE: _fence,
-    RepairKind.GROUP_WAIT: _group_wait,
-    RepairKind.CLOSE: _close,
-    RepairKind.EVERY_TIME: _every_time,
-    RepairKind.ONLY_FIRST: lambda r: f"{r.role} executes {_with_line(r.at)} only the first time: the others do so once",
-    RepairKind.DRAIN: "{role} waits for every stage of {group} once more before it ends",
-    RepairKind.AGAIN: lambda r: (
-        f"{r.role} waits for {r.group} after the try, where that has failed"
-        if r.value
-        else f"{r.role} waits for {r.group} also before {_with_line(r.at)}"
+    K.ACQUIRE: _acquire,
+    K.FENCE: _by(
+        _value,
+        {
+            FencePlace.AFTER_READS.value: f"{_FENCED}after its reads, before it signals any other agent",
+            FencePlace.AFTER_WRITES.value: f"{_FENCED}after its writes, before it signals any other agent",
+            FencePlace.BEFORE_TRANSFERS.value: f"{_FENCED}after its waits, before it starts the transfer",
+        },
     ),
-    RepairKind.ITERATION: lambda r: (
-        f"{r.role} executes {instruction(r.at)} in the {'last' if r.value else 'first'} iteration of its loop over "
-        f"{r.group}, not in the {'first' if r.value else 'last'}"
-    ),
-    RepairKind.TRIPS: _trips,
-    RepairKind.EVERY_WARP: _every_warp,
-    RepairKind.COUNT_IN: (
-        "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"
-    ),
-    RepairKind.PEERS: lambda r: (
-        f"{r.role} {'commits to' if r.at.op else 'arrives on'} {r.group} of every CTA "
+    K.GROUP_WAIT: _group_wait,
+    K.CLOSE: lambda r: (
+        "{role} executes {commit} "
         + (
-            "whose copies land in its own"
-            if r.value == OF_COPIES
-            else f"of the cluster, not only of {'one' if r.value else 'its own'}"
+            "in every iteration, also where it has nothing to copy"
+            if r.value
+            else "after its {their}, before it waits for them"
         )
     ),
-    RepairKind.SYNC: _sync,
-    RepairKind.WARP_SYNC: _warp_sync,
-    RepairKind.PRIME: _prime,
-    RepairKind.BOTH: _both,
-    RepairKind.NUMBER: _number,
-    RepairKind.CLUSTER_END: "every warp of the cluster meets the others (cluster_sync) before it exits",
-    RepairKind.AFTER_INIT: _after_init,
+    K.EVERY_TIME: _by(
+        _value,
+        {
+            0: "{role} executes {parts} every time, after {first_line}",
+            1: "{role} executes {parts} every time, before {first_line}",
+            2: "{role} executes {at} at the end of each iteration of {group}, not once after it",
+        },
+    ),
+    K.ONLY_FIRST: "{role} executes {at_line} only the first time: the others do so once",
+    K.DRAIN: "{role} waits for every stage of {group} once more before it ends",
+    K.AGAIN: _by(
+        _value,
+        {1: "{role} waits for {group} after the try, where that has failed"},
+        "{role} waits for {group} also before {at_line}",
+    ),
+    K.ITERATION: _by(
+        _value,
+        {0: "{role} executes {at} in the first iteration of its loop over {group}, not in the last"},
+        "{role} executes {at} in the last iteration of its loop over {group}, not in the first",
+    ),
+    K.TRIPS: _trips,
+    K.EVERY_WARP: _every_warp,
+    K.COUNT_IN: "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}",
+    K.PEERS: _peers,
+    K.SYNC: _sync,
+    K.WARP_SYNC: "the lanes of the warp meet at __syncwarp() {after} {at_line}",
+    K.PRIME: _prime,
+    K.BOTH: "{role} waits for {waited} and arrives on {given} before {at_line}: no role does",
+    K.NUMBER: _number,
+    K.CLUSTER_END: "every warp of the cluster meets the others (cluster_sync) before it exits",
+    K.AFTER_INIT: _after_init,
 }
