@@ -1036,12 +1036,19 @@ SETS = "st.relaxed.gpu.global.u32 [%rd2], 1"
         (ADDS, ADDS.replace("cta", "gpu"), Verdict.PROVED),
         (SETS, SETS.replace("gpu", "cta"), Verdict.PROVED),
         (SETS, SETS.replace("relaxed.gpu.", ""), Verdict.REFUTED),
+        (SETS, ADDS, Verdict.PROVED),
     ],
 )
 def test_strong_writes_of_warps_of_one_cta_are_no_race(first: str, second: str, verdict: Verdict) -> None:
     """They were refuted, also where each CTA has words of its own."""
     made = WRITTEN_BY_WARPS.replace("FIRST", first).replace("SECOND", second).replace("POLL", POLL)
     assert check(kernel(made, 2, 64), {}, quick=True).verdict is verdict
+
+
+def test_what_is_to_be_corrected_is_on_the_side_that_lacks_a_fence() -> None:
+    """It was the writer's, which has one."""
+    (shown,) = check(target("last_block_4", 3), {}, quick=True).refutations
+    assert shown.finding.correction.startswith("execute fence.sc, which is __threadfence(), after the relaxed read of")
 
 
 def test_atomics_of_cta_scope_are_no_race_where_each_cta_has_its_words() -> None:
@@ -1067,6 +1074,8 @@ ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd
         (REDUCES, ONE_ATOMIC, RACE),  # by another proxy
         (ONE_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
         (ONE_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
+        (ONE_ATOMIC, ONE_ATOMIC.replace("u32", "noftz.f16x2"), RACE),  # two elements, not one
+        (REDUCES, SETS + ";", RACE),
     ],
 )
 def test_bulk_reductions_are_no_race_with_what_is_strong_for_them(

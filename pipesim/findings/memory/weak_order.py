@@ -4,6 +4,7 @@ from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExam
 from pipesim.findings.words import cause_of
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import MAY_ACQUIRE
+from pipesim.model.ops import Fence, Op, operand
 from pipesim.model.program import Program
 
 
@@ -11,6 +12,9 @@ def _stronger(program: Program, fault: Fault) -> str:
     if fault.cause_agent < 0:
         return ""
     acquires = program.code[fault.cause_agent][fault.cause_pc][0] in MAY_ACQUIRE
+    behind = program.code[fault.other_agent][fault.other_pc :] if acquires else ()
+    if any(op[0] == Op.FENCE and operand(op, "fence") == Fence.SC for op in behind):
+        return f"execute fence.sc, which is __threadfence(), after {cause_of(program, fault)}"
     return f"let {cause_of(program, fault)} {'acquire' if acquires else 'release'}"
 
 

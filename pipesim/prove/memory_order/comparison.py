@@ -186,12 +186,16 @@ class AccessOrder:
         self._faults[key] = (fault, here.occurs.seen)
 
     def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
-        """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
-        for weak in self._weak:
-            between = here.covers(weak.agent, weak.pc) and self.accesses.over(weak.occurs, access)
-            if weak.kind is kind and between:
-                return weak.agent, weak.pc
-        return -1, -1
+        """The first operation between the two accesses that is too weak, (-1, -1) if no operation is.
+
+        With a ``fence.sc`` behind the access it is the last that reads: such a fence after it is enough.
+        """
+        code = self._program.code
+        over = [each for each in self._weak if each.kind is kind and self.accesses.over(each.occurs, access)]
+        found = [(each.agent, each.pc) for each in over if here.covers(each.agent, each.pc)]
+        fenced = any(op[0] == Op.FENCE and op[FENCE] == Fence.SC for op in code[access.agent][access.pc :])
+        seen = (each for each in reversed(found) if fenced and code[each[0]][each[1]][0] in groups.MAY_ACQUIRE)
+        return next(seen, found[0] if found else (-1, -1))
 
     # its place
 

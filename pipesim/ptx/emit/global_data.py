@@ -177,16 +177,16 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
         strong = _is_strong(one, body[one.position]) + (one.kind.is_atomic or body[one.position].has_any(*STRONG))
         kinds.setdefault((does, _element(one, body), strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
         if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
-            kinds.setdefault((AccessKind.LOAD, 0, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
+            answers = kinds.setdefault((AccessKind.LOAD, _element(one, body), strong), {})
+            answers.setdefault(of(one.agent), []).extend(one.ranges)
     merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
     found: tuple[list[Range], list[Range]] = [], []
     for (first, ones), (second, others) in combinations_with_replacement(merged.items(), 2):
         (one_does, one_size, one_strong), (does, size, strong) = first, second
-        by_two = one_does is does and one_size != size  # an atomic and a bulk reduction, or two of these
         pairs = product(ones.items(), others.items()) if one_does.writes or does.writes else ()
         for (who, mine), (other, its) in pairs:
             needs = 1 if by_agent and streams[who].cta == streams[other].cta else 2
-            both = min(one_strong, strong) >= needs and not by_two
+            both = min(one_strong, strong) >= needs and one_size == size
             if who != other and not (one_does is does and both):
                 found[both].extend(in_both(mine, its))
     return merge_ranges(found[0]), merge_ranges(found[1])
@@ -222,19 +222,21 @@ def _alike(cluster: Cluster, one: GlobalAccess, *, of_several: bool) -> str | No
     atomics of several; None of one that is not.
     """
     each, cta = cluster.code.body[one.position], cluster.recorder.streams[one.agent].cta
-    if one.kind is AccessKind.ATOMIC:
-        return "atomic" if of_several and _is_strong(one, each) else f"atomic {cta}"
-    strong = one.kind is AccessKind.STORE and each.has_any(*STRONG) and not cluster.launch.strong_data
-    return f"store {cta} {bytes_of(each.modifiers[-1])}" if strong else None
+    if one.kind is AccessKind.ATOMIC and of_several and _is_strong(one, each):
+        return f"atomic {_element(one, cluster.code.body)}"
+    stores = one.kind is AccessKind.STORE and each.has_any(*STRONG) and not cluster.launch.strong_data
+    return f"{cta} {_element(one, cluster.code.body)}" if stores or one.kind is AccessKind.ATOMIC else None
 
 
 def _element(one: GlobalAccess, body: Sequence[Instruction]) -> int:
-    """The bytes of an element of a bulk reduction, 0 of all else.
+    """The bytes of an element, less than 0 of what is no bulk reduction.
 
-    Reductions that overlap in part, and one and an atomic, which is of another proxy, are not morally strong (PTX ISA,
-    "Morally strong operations").
+    Accesses that overlap in part, as those of one element and of two packed ones, and a bulk reduction and what is of
+    another proxy, are not morally strong (PTX ISA, "Morally strong operations", "Packed Data-types").
     """
-    return bytes_of(body[one.position].modifiers[-1]) if one.kind is AccessKind.BULK_REDUCTION else 0
+    kind = body[one.position].modifiers[-1]
+    size = bytes_of(kind) // (1 + kind.endswith("x2"))
+    return size if one.kind is AccessKind.BULK_REDUCTION else -size
 
 
 def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:
