@@ -10,7 +10,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
 from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.changes.arithmetic import counts, expects, threads
+from pipesim.prove.repair.changes.numbers import counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of
 from pipesim.prove.repair.wording.sentences import sentence

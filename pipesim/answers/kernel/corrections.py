@@ -36,7 +36,7 @@ from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation, is_of_any_kind, lines_of
 from pipesim.prove.repair.behind import Hidden
-from pipesim.prove.repair.changes.arithmetic import lanes
+from pipesim.prove.repair.changes.numbers import lanes
 from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import (
     MOST,

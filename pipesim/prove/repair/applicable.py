@@ -27,13 +27,12 @@ from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.changes import (
-    arithmetic,
     iterations,
     left_over,
     meeting_points,
     missing_instructions,
+    numbers,
     other_operands,
-    partners,
 )
 from pipesim.prove.repair.handovers import uses_what_others_fill
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
@@ -115,7 +114,7 @@ def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ran
 
 def initialisations(program: Program) -> Iterator[Ranked]:
     """Inits that are missing, come too late, or are made several times."""
-    for repair in arithmetic.inits(program):
+    for repair in numbers.inits(program):
         yield 0 if repair.kind is not K.OMIT else 1, repair
 
 
@@ -145,7 +144,7 @@ def group_waits(program: Program, engine: int) -> Iterator[Ranked]:
         if engine in engines_of(program, role.partition(",")[0]):
             sites = [site for site in reversed(sites_of(program, role)) if site.op != Op.WAIT_GROUP]
             yield from ((0, Repair(K.GROUP_WAIT, role, str(engine), 0, at=site)) for site in sites)
-    yield from ((1, repair) for repair in arithmetic.group_depths(program) if repair.group == str(engine))
+    yield from ((1, repair) for repair in numbers.group_depths(program) if repair.group == str(engine))
 
 
 def stronger(program: Program) -> Iterator[Ranked]:
@@ -199,7 +198,7 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from missing_instructions.of_arrives(program)
     yield from missing_instructions.of_waits(program)
     yield from missing_instructions.of_transfers(program)
-    yield from partners.of_partners(program)
+    yield from missing_instructions.of_partners(program)
     yield from left_over.of_what_is_left_over(program)
     yield from other_operands.of_groups(program)
     yield from other_operands.of_slots(program)
@@ -210,25 +209,25 @@ def _possible(program: Program) -> Iterator[Ranked]:
 
 def _of_one_operation(program: Program) -> Iterator[Ranked]:
     """Numbers, and another operation in the same place."""
-    for repair, likely in arithmetic.lanes(program):
+    for repair, likely in numbers.lanes(program):
         yield 1 if repair.value == 1 else 2 if likely else 4, repair
-    yield from ((0, repair) for repair in arithmetic.ends(program))
-    yield from ((2, repair) for repair in arithmetic.expects(program))
+    yield from ((0, repair) for repair in numbers.ends(program))
+    yield from ((2, repair) for repair in numbers.expects(program))
     yield from ((1, Repair(K.ARRIVES_TOO, *pair)) for pair in pairs(program, lambda op: op[0] == Op.EXPECT_TX))
-    yield from ((2, repair) for repair in arithmetic.masks(program))
-    yield from ((2 + (repair.was > program.launch_registers), repair) for repair in arithmetic.registers(program))
+    yield from ((2, repair) for repair in numbers.masks(program))
+    yield from ((2 + (repair.was > program.launch_registers), repair) for repair in numbers.registers(program))
     yield from _of_counts(program)
-    every = list(arithmetic.threads(program))
+    every = list(numbers.threads(program))
     shared = {repair.group for repair in every if repair.kind is K.NUMBER}
     for repair in every:
         yield 3 if repair.kind is K.THREADS and shared & set(repair.group.split(",")) else 2, repair
     yield from ((2, Repair(K.STAY, *pair)) for pair in pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
-    yield from ((4, repair) for repair in arithmetic.group_depths(program))
+    yield from ((4, repair) for repair in numbers.group_depths(program))
 
 
 def _of_counts(program: Program) -> Iterator[Ranked]:
     """Counts: of one group, of two exchanged, of several that are wrong for one reason."""
-    several = list(arithmetic.counts(program))
+    several = list(numbers.counts(program))
     yield from ((3, repair) for repair in several)
     for one, other in combinations(several, 2):
         if (one.value, one.was) == (other.was, other.value):
@@ -236,7 +235,7 @@ def _of_counts(program: Program) -> Iterator[Ranked]:
     of_groups = list({repair.group: repair for repair in reversed(several)}.values())
     if 1 < len(of_groups) <= _MOST_COUNTS:
         yield 4, replace(of_groups[0], also=tuple(of_groups[1:]))
-    yield from ((5, repair) for repair in arithmetic.counts(program, by_lanes=True))
+    yield from ((5, repair) for repair in numbers.counts(program, by_lanes=True))
 
 
 def _of_places(program: Program) -> Iterator[Ranked]:

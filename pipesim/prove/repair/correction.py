@@ -24,10 +24,10 @@ from pipesim.prove.repair.applicable import (
     repairs,
     stronger,
 )
-from pipesim.prove.repair.changes.arithmetic import registers
 from pipesim.prove.repair.changes.iterations import of_iterations
 from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.changes.meeting_points import of_met_signals, of_signals_for_all, of_uses
+from pipesim.prove.repair.changes.numbers import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.handovers import readers_of
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind, fits_words, words_of

@@ -18,7 +18,6 @@ from pipesim.prove.repair.changes import (
     left_over,
     numbers,
     order,
-    partners,
     places,
 )
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
@@ -71,9 +70,9 @@ def _of_agent(repair: Repair) -> Callable[[AgentCode, Repair], Listing]:
     if repair.kind is K.STAGES and repair.at.op:
         return places.in_turn_at
     if repair.kind is K.PRIME and not repair.value:
-        return partners.first_arrives
+        return additions.first_arrives
     if repair.kind is K.PRIME:
-        return partners.arrives_in_loop if repair.at.op else joint_actions.prime_meetings
+        return additions.arrives_in_loop if repair.at.op else joint_actions.prime_meetings
     return numbers.of_operand if repair.kind in numbers.CHANGES else _CHANGES[repair.kind]
 
 
@@ -114,7 +113,7 @@ _CHANGES: dict[RepairKind, Callable[[AgentCode, Repair], Listing]] = {
     K.PEERS: joint_actions.to_every_cta,
     K.SYNC: joint_actions.add_meetings,
     K.WARP_SYNC: joint_actions.meeting_of_lanes,
-    K.BOTH: partners.both_halves,
+    K.BOTH: additions.both_halves,
     K.NUMBER: joint_actions.own_number,
     K.CLUSTER_END: joint_actions.at_the_cluster,
     K.AFTER_INIT: joint_actions.after_init,

@@ -98,7 +98,6 @@ class Placement(Enum):
     """Where a wait or an arrive is added: the ``was`` of an ACQUIRE or an ARRIVE."""
 
     EACH = -1  #: for each piece of work
-    FIRST = 1  #: before the first use only: it is waited for once
     VISIT = 5  #: before the first use of the bytes that each signal is about
     ONE_WARP = 4  #: by the first warp of the role alone, or of every ``value`` of them
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
@@ -110,7 +109,6 @@ class FencePlace(Enum):
     """Where a proxy fence is added: the number is the ``value`` of the correction."""
 
     AFTER_READS = 0
-    BEFORE_WRITES = 1
     AFTER_WRITES = 2
     BEFORE_TRANSFERS = 3
 

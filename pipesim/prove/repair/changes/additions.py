@@ -222,6 +222,52 @@ def _release(me: AgentCode, role: str, piece: Sequence[Operation], barrier: int,
     return arrive_on(barrier, asked, operand(like, "semantics") if like else 0) if asked else None
 
 
+def first_arrives(me: AgentCode, repair: Repair) -> Listing:
+    """An arrive on every stage of the group (``was`` >= 0: on this one) before the agent's loop, as it arrives there
+    first, but where it does so before its loop.
+    """
+    due = [barrier for stage, barrier in sorted(me.stages(repair.group).items()) if repair.was in (-1, stage)]
+    given = [pc for pc, op in enumerate(me.code) if gives_back(op) and barrier_of(op) in due]
+    begins = next((pc for pc, op in enumerate(me.code) if op[0] in PARITY_WAITS), 0)
+    if not given or (like := me.code[given[0]])[0] != Op.ARRIVE:
+        return me.same
+    done = {barrier_of(me.code[pc]) for pc in given if pc < begins}
+    new = (with_operand(like, "barrier", each) for each in due if each not in done)
+    return me.ended(published_at(me.program, me.agent), new, given[0])
+
+
+def arrives_in_loop(me: AgentCode, repair: Repair) -> Listing:
+    """After each execution of an instruction a bar_arrive for the next of the meetings of others that the agent does
+    not serve, in their order.
+    """
+    program, role = me.program, me.program.agents[me.agent].role
+    numbers = {int(number) for number in repair.group.split(",")}
+    others = (
+        [op for op in code if op[0] == Op.BAR_SYNC and program.named_barrier(op) in numbers]
+        for other, code in zip(program.agents, program.code, strict=True)
+        if other.cta == me.cta and other.role != role
+    )
+    served = Counter(operand(op, "named_barrier") for op in me.code if op[0] == Op.BAR_ARRIVE)
+    due: list[Operation] = []
+    for op in max(others, key=len, default=[]):
+        bar, lanes = operand(op, "named_barrier"), program.agents[me.agent].lanes.bit_count()
+        due += [(int(Op.BAR_ARRIVE), bar, repair.value, lanes)] if not served[bar] else []
+        served[bar] = max(served[bar] - 1, 0)
+    return me.inserted(zip(me.at(repair.at), due, strict=False), after=True)
+
+
+def both_halves(me: AgentCode, repair: Repair) -> Listing:
+    """Before each execution of an instruction a wait for one group, and an arrive on the other, stage by stage."""
+    waits, gives = map(me.ring, repair.group.split(","))
+    found: list[tuple[int, Operation]] = []
+    for n, pc in enumerate(me.at(repair.at) if waits and len(waits) == len(gives) else ()):
+        lap, turn = divmod(n, len(waits))
+        count = share_of(me, gives[turn], repair.role)
+        if count and lap < times_signalled(me.program, waits[turn]) + repair.value:
+            found += [(pc, wait_for(waits[turn], repair.value + lap)), (pc, arrive_on(gives[turn], count))]
+    return me.inserted(found)
+
+
 # waits
 
 
@@ -371,7 +417,6 @@ def add_commits(me: AgentCode, repair: Repair) -> Listing:
 #: After which operations of an agent a fence is placed, and before which that follow.
 _FENCES = {
     FencePlace.AFTER_READS: (ENDS_READS, HANDS_ON),
-    FencePlace.BEFORE_WRITES: (SEES_READS_END, OWN_WRITES),
     FencePlace.AFTER_WRITES: (OWN_WRITES, HANDS_ON),
     FencePlace.BEFORE_TRANSFERS: (SEES_READS_END, ENGINE_ACCESSES | {int(Op.TMA_LOAD)}),
 }
@@ -388,7 +433,7 @@ def add_fences(me: AgentCode, repair: Repair) -> Listing:
     line = -1
     for place, op in enumerate(me.code):
         if line >= 0 and op[0] in until:
-            late = kind in (FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS)
+            late = kind is FencePlace.BEFORE_TRANSFERS
             found.append(Insertion(place, _PROXY_FENCE, me.same.lines[place] if late else line))
             line = -1
         if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:

@@ -19,8 +19,8 @@ from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.changes.arithmetic import count_of
 from pipesim.prove.repair.changes.joint_actions import copying_into
+from pipesim.prove.repair.changes.numbers import count_of
 from pipesim.prove.repair.changes.other_operands import begins_at, shifts
 from pipesim.prove.repair.kinds import NOWHERE, OF_COPIES, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
