@@ -4,8 +4,6 @@ A protocol that uses a struct is run, and what happens to the barriers of its fi
 they were: the states, and the steps that lead from one to the next. Nothing of it is typed by hand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,7 +29,7 @@ class Place:
 
     words: tuple[tuple[int, int, int], ...]
 
-    def is_next_lap_of(self, first: Place) -> bool:
+    def is_next_lap_of(self, first: "Place") -> bool:
         """As the first state, with one phase more of every barrier."""
         return self.words == tuple((arrivals, nbytes, done + 1) for arrivals, nbytes, done in first.words)
 

@@ -1,7 +1,5 @@
 """A twin as the subject of a capture: its builds, its checks and what it requires of memory. Needs no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -140,7 +138,7 @@ class TwinSubject:
             return (Encoding.POSITIONAL, Encoding.FULL, Encoding.TAGGED)
         return (Encoding.FULL, Encoding.TAGGED) if described.skips_waits_only else (Encoding.TAGGED,)
 
-    def _record_shape(self, request: CaptureRequest) -> _RecordShape:
+    def _record_shape(self, request: CaptureRequest) -> "_RecordShape":
         return _record_shape(self.name, self.twin.table(request.params), tuple(request.params.items()), request.ctas)
 
     def _all_fit(self, request: CaptureRequest, words: int) -> bool:

@@ -1,7 +1,5 @@
 """A flat program as the words that ``interpreter.cu`` reads: operations, tables and turns. Needs no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -126,7 +124,7 @@ class Packing:
         self._words.append(padded)
         return place
 
-    def _pack(self, program: Program) -> _Lists:
+    def _pack(self, program: Program) -> "_Lists":
         reason = unable(program)
         if reason or program.ctas > self._ctas or max(a.warp for a in program.agents) >= self._warps:
             raise ConfigurationError(

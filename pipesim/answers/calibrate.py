@@ -1,7 +1,5 @@
 """A latency profile from recordings: which of them are read, the fit, and the captures that would make it better."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -50,7 +48,7 @@ class FitWorkers:
         self._pool: ProcessPoolExecutor | None = None
         self._others: set[BaseProcess] = set()
 
-    def __enter__(self) -> FitWorkers:
+    def __enter__(self) -> "FitWorkers":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """A latency profile with the segments of one recorded kernel that was read from its PTX, in place of estimates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
 
 
-def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile, name: str) -> Calibration:
+def calibrate_kernel(read: "Extraction", trace: Trace, source: str, base: Profile, name: str) -> Calibration:
     """A profile called ``name``: ``base``, with what the recording says about the work between the kernel's operations.
 
     EvidenceError for a recording that is of another kernel, differs from it or did not finish.

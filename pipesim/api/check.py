@@ -1,7 +1,5 @@
 """``pipesim.check``: a protocol in every schedule. ``new.against(old)``: two results of it compared."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -102,7 +100,7 @@ class CheckResult(VerdictResult):
         """The verdict and the first finding in at most 2 kB, as the JSON has it."""
         return brief_of(self.report)
 
-    def against(self, old: CheckResult) -> AgainstResult:
+    def against(self, old: "CheckResult") -> AgainstResult:
         """Compare it with an older version: findings that are new or gone, and what is synchronised otherwise."""
         if not isinstance(old, CheckResult):
             raise UsageError(

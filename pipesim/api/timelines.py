@@ -1,7 +1,5 @@
 """What an exported timeline shows: the scene of a trace beside its simulation, and the report on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -70,7 +68,7 @@ def comparison_scene(program: Program, trace: Trace, profile: Profile | None, la
     return Scene(title, (simulated, trace_scene(trace, program, label)))
 
 
-def comparison_report(program: Program | Extraction, trace: Trace, source: str, profile: Profile | None) -> list[str]:
+def comparison_report(program: "Program | Extraction", trace: Trace, source: str, profile: Profile | None) -> list[str]:
     """The lines of the report on a trace beside its program, or beside what was read from its kernel's PTX."""
     from pipesim.answers.compare import compare_kernel, compare_trace
     from pipesim.report.pages.protocols.verify import compare_lines

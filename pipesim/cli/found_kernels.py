@@ -1,7 +1,5 @@
 """The kernels that a command line names by a path: of a folder, a program, a library, a source that is compiled."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +60,7 @@ def _kernels(options: argparse.Namespace, path: Path) -> list[FoundKernel]:
     return [replace(each, file=path, origin=path.name) for each in made]
 
 
-def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
+def only_target(options: argparse.Namespace, name: str, launch: str) -> "Target":
     """The one kernel of a path, in the launch of a file if one is named. PtxError where that is not clear."""
     from pipesim.ptx.launch.file import LAUNCH_FILE
 

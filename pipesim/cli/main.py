@@ -5,8 +5,6 @@ tolerance; 70 an internal error of pipesim. Only the modules of arguments are im
 that ``--help`` is fast.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import os
@@ -59,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         """The options that it knows, as they are written."""
         return list(self._option_string_actions)
 
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         """Write a help or a version. argparse ignores a disk that is full: UsageError."""
         try:
             (file or sys.stderr).write(message)

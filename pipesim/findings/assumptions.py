@@ -1,7 +1,5 @@
 """What each assumption of a verdict means, who relies on it, and what was measured (``pipesim explain NAME``)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
 

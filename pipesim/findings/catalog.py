@@ -3,8 +3,6 @@
 A broken rule in words says which agent, which operation, on what, and the two numbers that disagree.
 """
 
-from __future__ import annotations
-
 from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
 from pipesim.findings.barriers.arrive_count import ARRIVE_COUNT

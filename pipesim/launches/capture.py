@@ -1,7 +1,5 @@
 """``pipesim.capture_launches``: the launches of a part of this process, as PTX files and launch files, and verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -55,7 +53,7 @@ class CapturedLaunches(BlockReport[LaunchesReport]):
         """Each distinct launch with its files, and each kernel that has none; in the order of their first launches."""
         return _launches(self.report, self._folder)
 
-    def check(self, *, max_states: int | None = None, time_limit: float | None = None) -> LaunchVerdicts:
+    def check(self, *, max_states: int | None = None, time_limit: float | None = None) -> "LaunchVerdicts":
         """The verdict on every launch that has a file.
 
         ``max_states``: states to search where one run does not decide, by default as ``pipesim check`` does.

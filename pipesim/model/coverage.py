@@ -1,7 +1,5 @@
 """What a program says of the kernel that it was read from, what a verdict assumes, and what is not judged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields, replace
@@ -257,7 +255,7 @@ class Coverage:
         """The names of all of a kind that are not judged."""
         return tuple(name for each in self.not_judged if each.kind is kind for name in each.names)
 
-    def judging(self, kind: NotJudgedKind) -> Coverage:
+    def judging(self, kind: NotJudgedKind) -> "Coverage":
         """The same without what is not judged of a kind."""
         return replace(self, not_judged=tuple(each for each in self.not_judged if each.kind is not kind))
 

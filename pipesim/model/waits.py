@@ -1,7 +1,5 @@
 """What a wait on an mbarrier is for, and which mbarriers are waited for with one parity only."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +106,7 @@ class _AccessSets:
     read: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
 
-    def add(self, other: _AccessSets) -> None:
+    def add(self, other: "_AccessSets") -> None:
         """These as well."""
         self.read |= other.read
         self.written |= other.written

@@ -5,8 +5,6 @@ of 8 bits and D bf16, so that they have buffers of their own (``ReuseSmemC`` fal
 (``DelayTmaStore`` false). Without a residual (beta is 0) the barriers and the buffer of C are left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
@@ -53,7 +51,7 @@ class CutlassEpilogue:
     @classmethod
     def for_protocol(
         cls, p: Protocol, *, residual: int, rows: int, columns: int, warps: int, cycles: int
-    ) -> CutlassEpilogue:
+    ) -> "CutlassEpilogue":
         """The memory of all that, in ``p``, with as many stages as CUTLASS's builders choose."""
         subtiles, elements = columns // SUBTILE_COLUMNS, rows * SUBTILE_COLUMNS
         stages = min(subtiles, _MAX_STAGES_C)

@@ -6,8 +6,6 @@ all. A loop without a wait in which the instruction is executed once between two
 turn: its exit decides if the instruction was not executed before.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -242,7 +240,7 @@ class _Compare:
 class _Joined:
     """Predicates: true if any is (``any_``), else if all are; the opposite if ``negated``."""
 
-    parts: tuple[_Condition, ...]
+    parts: "tuple[_Condition, ...]"
     any_: bool = True
     negated: bool = False
 

@@ -1,7 +1,5 @@
 """What was read of a kernel, in sentences: what was not followed or left out, what is assumed, what is not judged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

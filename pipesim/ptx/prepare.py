@@ -1,7 +1,5 @@
 """A kernel of a module, ready to be run with the values of one launch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.errors import LaunchFileError
@@ -36,7 +34,7 @@ class Kernel:
         """Whether it takes tiles by cluster launch control."""
         return any(each.opcode == "clusterlaunchcontrol" for each in self.function.body)
 
-    def with_setting(self, name: str, value: int) -> Kernel:
+    def with_setting(self, name: str, value: int) -> "Kernel":
         """The kernel in a launch with another policy, another CTA, or another value of a word of its parameters."""
         if name == "cta" or name in Policies.__dataclass_fields__:
             return replace(self, launch=self.launch.with_setting(name, value))

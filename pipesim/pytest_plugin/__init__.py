@@ -10,8 +10,6 @@ assert captured_launches.check().all_proved
 Nothing of the rest of pipesim is imported before a test needs it.
 """
 
-from __future__ import annotations
-
 import math
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
@@ -71,7 +69,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.fixture
-def captured_launches(tmp_path: Path) -> Iterator[CapturedLaunches]:
+def captured_launches(tmp_path: Path) -> "Iterator[CapturedLaunches]":
     """The launches of this test, from here on: see :func:`pipesim.capture_launches`.
 
     The files are in ``tmp_path / "launches"``. A test that asks for it is skipped where there is no CUPTI or driver.

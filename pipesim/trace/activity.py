@@ -9,8 +9,6 @@ An event belongs to the iteration that its ``iteration`` column names: how often
 recorder keeps an iteration of an agent whole or not at all.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -291,5 +289,5 @@ def _passes(cta: int, events: Events, meta: TraceMeta) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _most(iterations: npt.NDArray[np.int64]) -> int:
+def _most(iterations: "npt.NDArray[np.int64]") -> int:
     return int(iterations.max()) + 1 if len(iterations) else 0

@@ -5,8 +5,6 @@ the *recorded program* behaved (clocks that run backwards, phases out of order) 
 Numbers and texts are listed with their fields and ranges, so that an error names the field at fault.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
@@ -214,7 +212,7 @@ def _check_counts(meta: TraceMeta, rows: Counter[int], place: str) -> None:
         refuse(f"there are {surplus} records more than were written ({first})", place)
 
 
-def _first(rows: npt.NDArray[np.bool_]) -> int | None:
+def _first(rows: "npt.NDArray[np.bool_]") -> int | None:
     return int(np.argmax(rows)) if rows.any() else None
 
 

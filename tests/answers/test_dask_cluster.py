@@ -1,7 +1,5 @@
 """A cluster that is not there, is something else, or is lost: one error each, soon, and the answers are kept."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +65,7 @@ class Client:
         return Future(state, carry_out(part, asked) if found is None else found)
 
     @property
-    def scheduler(self) -> Client:
+    def scheduler(self) -> "Client":
         return self
 
     def identity(self) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The test side of the recorder: an encoder of what a device would leave in memory, and a GPU made of arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -93,7 +91,7 @@ def encoder() -> type[Encoder]:
 class FakeGpu:
     """The device calls that a capture makes, on arrays; a launch does at once what the kernel is meant to do."""
 
-    latest: FakeGpu
+    latest: "FakeGpu"
     mistake = ""  # "wrong": a checksum is off; "late": CTA 1's consumer gives up at iteration 2
 
     def __init__(self, info: DeviceInfo) -> None:

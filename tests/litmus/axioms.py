@@ -5,8 +5,6 @@ here. Bytes are looked at in units of four. A bulk copy is an access through the
 orders is taken from the description of ``fence.proxy.async``, as the chapter does not say it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 
@@ -38,7 +36,7 @@ class Event:
         self.proxy = "async" if kind == "bulk" else "texture" if "nc" in parts else "generic"
         self.awaited = step.parts[-1] not in ("read", "none")
 
-    def overlaps(self, other: Event) -> bool:
+    def overlaps(self, other: "Event") -> bool:
         """8.2.1."""
         return not {*self.cells}.isdisjoint(other.cells)
 

@@ -1,7 +1,5 @@
 """Another system than Linux, and a browser: without its signals, limits, forks and packages: the same answers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -140,7 +138,7 @@ class WindowsPath(PureWindowsPath):
     """A path below the folder in which pipesim runs."""
 
     @classmethod
-    def cwd(cls) -> WindowsPath:
+    def cwd(cls) -> "WindowsPath":
         return cls("C:/work")
 
 

@@ -1,7 +1,5 @@
 """Wrong programs: a search of all schedules shows what is claimed, `check` says the same, and what corrects them."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import product
 from pathlib import PurePath

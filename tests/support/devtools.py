@@ -4,8 +4,6 @@ Unlike :mod:`tests.support.browser`, which asks a page once it is loaded, time p
 pictures are what a screen would show.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -50,7 +48,7 @@ class Tab:
         self.call("Page.navigate", url=page.resolve().as_uri())
         self._until("Page.loadEventFired")
 
-    def __enter__(self) -> Tab:
+    def __enter__(self) -> "Tab":
         return self
 
     def __exit__(

@@ -1,7 +1,5 @@
 """The naive judge of memory order: every operation and landing of a run a node, every edge drawn, every path walked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,7 +47,7 @@ class _Access:
     cell: int
     written: tuple[int, ...] = ()  #: the operation, if agents other than this one carry it out as well, as a write
 
-    def alike(self, other: _Access) -> bool:
+    def alike(self, other: "_Access") -> bool:
         """True if both write the same, so that no order of the two can be seen."""
         return bool(self.written) and self.written == other.written
 

@@ -1,7 +1,5 @@
 """Environments of their own, outside of the repository, with the packages of a family from the package index."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ class Environment:
 
     name: str
     packages: tuple[str, ...]
-    beside: Environment | None = None
+    beside: "Environment | None" = None
 
     @property
     def folder(self) -> Path:

@@ -5,8 +5,6 @@ Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` 
 ``setmaxnreg.inc``) may stop anywhere in it, so the shortest way from the program counter back to it is looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -67,7 +65,7 @@ class Standing:
     number: int = -1
     count: int = -1
     written: frozenset[int] = frozenset()
-    otherwise: Standing | None = None  #: where they are if the named barrier that they came from is complete
+    otherwise: "Standing | None" = None  #: where they are if the named barrier that they came from is complete
 
 
 class CodeFlow:

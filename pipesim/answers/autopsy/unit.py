@@ -1,7 +1,5 @@
 """A CTA of a dump, or the CTAs of a cluster: where their warps are, what they wait for, and who could supply it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -355,7 +353,7 @@ class Unit:
         uneven = one_sided(lacking.items(), warps)
         return Deadlock(tuple(blocked), self.ended, ring_names, cut=not known, one_sided=uneven)
 
-    def described(self, alike: Sequence[Unit], *, walk: bool) -> DumpedCtas:
+    def described(self, alike: "Sequence[Unit]", *, walk: bool) -> DumpedCtas:
         """What this CTA shows, for all that are ``alike``."""
         blocked = self.blocked
         names = {each.agent for each in blocked}

@@ -3,8 +3,6 @@
 Each function takes what is known before, and leaves in the state about which program the check continues.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
@@ -90,7 +88,7 @@ def _hangs_after_laps(state: CheckState, program: Program) -> Check | None:
     return found if hangs else None
 
 
-def with_sizes_nearby(state: CheckState, kernel: Kernel, first: Check) -> Check:
+def with_sizes_nearby(state: CheckState, kernel: "Kernel", first: Check) -> Check:
     """The verdict where CTAs may meet in global memory. If it is the one before that, also for values nearby."""
     found = first if first.verdict is Verdict.REFUTED else on_global_memory(state, first)
     same = found.verdict is first.verdict is not Verdict.UNKNOWN and state.cut is None

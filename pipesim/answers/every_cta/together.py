@@ -5,8 +5,6 @@ Where atomics occur in another order and their answers are used, another program
 word one after the other, the later one comes first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -68,7 +66,7 @@ class Together:
     asks: bool = False
     any_ctas: int = 0
 
-    def add(self, whole: Together) -> None:
+    def add(self, whole: "Together") -> None:
         """All that is known of the whole grid."""
         self.sizes += whole.sizes
         self.words |= whole.words

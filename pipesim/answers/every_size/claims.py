@@ -1,7 +1,5 @@
 """What is proved of every value of a word: of each class that was looked at, and that they repeat beyond."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -101,7 +99,7 @@ class EverySize:
                     heappush(due, (low + ((last - low) // step + 1) * step, before + 1))
 
     def _least_that_fails(
-        self, word: WordClaim, value: int, cta: int, fails: Callable[[Program], bool]
+        self, word: "WordClaim", value: int, cta: int, fails: Callable[[Program], bool]
     ) -> Mapping[str, int]:  # fmt: skip
         """With the least value if those below do not fail, in this CTA, and those above do; else one that fails."""
 

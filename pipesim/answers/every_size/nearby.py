@@ -5,8 +5,6 @@ A run narrows the values of each word to those with which all that it asked abou
 places of the grid.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -54,7 +52,7 @@ def _runs(every: EveryCta[Any]) -> Iterator[FreeInputs]:
     return (inputs for _, inputs in runs)
 
 
-def settle(inputs: FreeInputs, places: Mapping[str, np.ndarray]) -> None:
+def settle(inputs: FreeInputs, places: "Mapping[str, np.ndarray]") -> None:
     """Narrow the values of words to those with which they compare with each of these places as they do now."""
     evaluation = Evaluation(completed(inputs, places))
     for terms, compared in inputs.forms.compared_in_places.items():

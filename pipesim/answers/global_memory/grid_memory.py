@@ -1,7 +1,5 @@
 """What is known of what the CTAs of a launch do to global memory: races, what a schedule has to order, what is open."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -79,7 +77,7 @@ class GridMemory:
     cut: str = ""
     unfenced: Mapping[int, tuple[int, int, str]] = field(default_factory=dict)
 
-    def with_left_open(self, positions: Iterable[int], why: str) -> GridMemory:
+    def with_left_open(self, positions: Iterable[int], why: str) -> "GridMemory":
         """With more that is open."""
         return replace(self, left_open={**dict.fromkeys(positions, why), **self.left_open})
 

@@ -4,8 +4,6 @@ Two accesses by different clusters to the same bytes, of which one writes, are a
 something orders them: in a kernel in which no cluster looks at what others do, nothing does.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What one cluster of a kernel does to global memory, and the clusters of which others do the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
@@ -39,7 +37,7 @@ class GlobalReading:
     in_step: frozenset[int]
     maps: MapFences
 
-    def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> GlobalReading:
+    def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> "GlobalReading":
         """The same in another CTA, with elements of free arrays."""
         return read_global(replace(self.kernel, launch=replace(self.kernel.launch, cta=cta, contents=contents)))
 

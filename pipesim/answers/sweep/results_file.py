@@ -6,8 +6,6 @@ another program is not used, and of two lines of one configuration the last one 
 last one may be cut off, by a signal or a full disk, and is then dropped; any other damage is an error.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping
@@ -53,7 +51,7 @@ class ResultsFile:
         self._question = {"format": FORMAT, "version": VERSION, **question}
         self.known: dict[Params, SweepAnswer] = {}
 
-    def __enter__(self) -> ResultsFile:
+    def __enter__(self) -> "ResultsFile":
         """Read what is there. ResultsFileError for a file that is damaged, of another question, or in use."""
         whole = b""
         if self._path.exists():

@@ -1,7 +1,5 @@
 """What ``check`` answers: the verdict for every schedule, and schedules that fail; in short; with ``--against``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -283,7 +281,7 @@ class CheckReport:
             return Level.ERROR
         return Level.NOTE if shown.waived is not None or shown.basis is Basis.LETTER else Level.WARNING
 
-    def with_guess(self, guessed: str, other: Callable[[], object]) -> CheckReport:
+    def with_guess(self, guessed: str, other: Callable[[], object]) -> "CheckReport":
         """The report on a launch of which this is guessed ("": nothing): what a guess may decide refutes nothing.
 
         That is where arguments lead, whether CTAs talk, whose number is guessed, and what is not in the report on the

@@ -1,7 +1,5 @@
 """``pipesim check`` with ``--redundant``, ``--sequence FILE`` or ``--against OLD``: other questions."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -59,7 +57,7 @@ def _require_plain_format(options: argparse.Namespace, asked: str) -> None:
         raise ParameterError(f"{asked} and --format {options.format}", correction=correction)
 
 
-def _brief(options: argparse.Namespace, name: str, brief: Brief, code: int) -> dict[str, object] | None:
+def _brief(options: argparse.Namespace, name: str, brief: "Brief", code: int) -> dict[str, object] | None:
     """The document of a brief alone, if that is asked for."""
     from pipesim.formats.documents import document
 

@@ -1,7 +1,5 @@
 """``pipesim launches``: run a program, and write the PTX and a launch file of every kernel with barriers in it."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import signal
@@ -113,7 +111,7 @@ class _Verdicts:
         self._options = options
         self._ended = False
 
-    def __call__(self, ptx: Path, launch: Path) -> tuple[Verdict, str]:
+    def __call__(self, ptx: Path, launch: Path) -> "tuple[Verdict, str]":
         from pipesim.answers.budget import Budget
         from pipesim.cli.output import TerminalProgress
         from pipesim.launches.checks import check_launch

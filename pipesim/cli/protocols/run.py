@@ -1,7 +1,5 @@
 """``pipesim run``: simulate a protocol on one profile."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 from pathlib import Path
@@ -102,7 +100,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         )
 
 
-def _clip_window(window: tuple[int, int], program: Program) -> tuple[int, int]:
+def _clip_window(window: tuple[int, int], program: "Program") -> tuple[int, int]:
     """The window as far as the program goes; ParameterError for one that begins after its last iteration."""
     from pipesim.trace.sites import iterations, site_table
 

@@ -5,8 +5,6 @@ matter of time. For comparing, a successful try and a wait's return are both the
 to a pass (failed tries, the beginning of the wait) is left out where the agent's role tries at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -47,7 +45,7 @@ class AgentEvents:
         """One more than the greatest turn, 0 without events."""
         return max((turn for _, turn in self.rows), default=-1) + 1
 
-    def between(self, first: int, end: int | None) -> AgentEvents:
+    def between(self, first: int, end: int | None) -> "AgentEvents":
         """What lies in the iterations from ``first`` to ``end``, exclusive (None: no end)."""
         return AgentEvents(
             [(row, turn) for row, turn in self.rows if first <= turn and (end is None or turn < end)],

@@ -1,7 +1,5 @@
 """Whether a trace conforms: every recorded CTA aligned with its program, replayed, and what follows for the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -198,7 +196,7 @@ class _CtaResult(NamedTuple):
     iterations: int
     ended: bool
     words: int = 0
-    followed: _Followed | None = None
+    followed: "_Followed | None" = None
 
 
 class _Followed(NamedTuple):

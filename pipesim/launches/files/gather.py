@@ -1,7 +1,5 @@
 """The records of a spool folder, made into PTX files, launch files, and a report of all kernels that were launched."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -123,7 +121,7 @@ class _Kernel:
     kernel: KernelText | None = None
     records: list[LaunchRecord] = field(default_factory=list)
     counts: list[CountRecord] = field(default_factory=list)
-    launches: dict[Launch, _DistinctLaunch] = field(default_factory=dict)  #: by what it is without alignments
+    launches: "dict[Launch, _DistinctLaunch]" = field(default_factory=dict)  #: by what it is without alignments
     reasons: dict[tuple[object, ...], tuple[LaunchRecord, DescribedLaunch]] = field(default_factory=dict)
     seen: dict[LaunchRecord, Launch | None] = field(default_factory=dict)  #: by records without addresses, and without
     #: who made them, the launch

@@ -1,7 +1,5 @@
 """What is recorded of a process, and how much; from one process to the next it travels in environment variables."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +53,7 @@ class Limits:
         }
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Limits:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Limits":
         """What the variables say; the defaults where one is missing or is not a number."""
         made = cls()
         return cls(

@@ -1,7 +1,5 @@
 """What is recorded of a process, as it travels in an environment variable; and why a kernel is not recorded."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -59,7 +57,7 @@ class RecordOptions:
         return {OPTIONS: json.dumps(asdict(self))}
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> RecordOptions:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "RecordOptions":
         """What the variable says; the defaults where it is missing."""
         given = environment.get(OPTIONS, "")
         return cls(**json_value(given, MAX_TEXT)) if given else cls()

@@ -6,8 +6,6 @@ a step by hand in between makes the release skip one. Here both are errors, whoe
 the struct around it, or for an acquire a copy of the ring or another object over the same barriers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -112,7 +110,7 @@ class RingSide:
         self.phase = phase
         self.handle: Linear | None = None
 
-    def fork(self) -> RingSide:
+    def fork(self) -> "RingSide":
         """A copy with counters of its own, which holds nothing, whatever this side holds."""
         twin = RingSide(self.name, self.waits_for, self.signals, self.phase)
         twin.stage = self.stage

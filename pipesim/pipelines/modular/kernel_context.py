@@ -7,8 +7,6 @@ of one column share B. With ``cta_group`` 2 CTAs 2i and 2i + 1, neighbours along
 MMA warp multiplies for both, each of the two has its own half of B, and so a column shares B by parity.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError
@@ -78,7 +76,7 @@ class KernelContext:
             )
 
     @classmethod
-    def here(cls, cta_group: int, cluster_m: int, cluster_n: int) -> KernelContext:
+    def here(cls, cta_group: int, cluster_m: int, cluster_n: int) -> "KernelContext":
         """The context of the CTA whose role, or init, is recorded now."""
         return cls(cta_group, cluster_m, cluster_n, recorder().cta)
 

@@ -6,8 +6,6 @@ on the same barriers, without multicast; the MMA warp copies them into tensor me
 products that read them there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
@@ -121,7 +119,7 @@ class BlockScaledTiles:
     @classmethod
     def for_protocol(
         cls, p: Protocol, stages: int, nvfp4: int, accumulators: int, block_n: int, cta_group: int
-    ) -> BlockScaledTiles:
+    ) -> "BlockScaledTiles":
         """The tiles, in ``p``."""
         parts, atoms = _parts(nvfp4), _atoms(block_n)
         columns = _ATOM_COLUMNS * TMEM_COLUMN_BYTES * parts

@@ -5,8 +5,6 @@ and a free stage only; ``nn/conv/gpu/nvidia/sm100/conv2d_fprop_kernel.mojo``, wh
 barrier, in every tile; CUTLASS waits for it in the first tile.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -55,7 +53,7 @@ class EpilogueLoad:
         slices: int,
         residual: bool = True,
         fences_reads: bool = False,
-    ) -> EpilogueLoad:
+    ) -> "EpilogueLoad":
         """Its barriers, in ``p``."""
         return cls(
             source=source,

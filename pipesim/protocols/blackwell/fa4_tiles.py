@@ -13,8 +13,6 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/mma_warp.mojo``. With two Q tiles a st
 serve both groups; with one Q tile it is two blocks, an even one for group 0 and an odd one for group 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -146,7 +144,7 @@ class FA4Tiles:
     o: TileArray
 
     @classmethod
-    def for_protocol(cls, p: Protocol, config: FA4Config) -> FA4Tiles:
+    def for_protocol(cls, p: Protocol, config: FA4Config) -> "FA4Tiles":
         """All of it, in ``p``."""
         k_bytes, v_bytes = (KVTile(config.dtype, config, is_k).full_bytes for is_k in (True, False))
         q = p.smem("q", config.num_qo, ROWS * config.padded_depth * config.dtype.nbytes)

@@ -4,8 +4,6 @@ Upstream: ``sm100_structured/structured_kernels/`` (``kernel_common.mojo``, ``wa
 ``tile_scheduler.mojo``). Warps 0 to 3 are the epilogue, 4 the scheduler, 5 the load warp, 6 the MMA warp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -68,7 +66,7 @@ class Sm100:
         clc_stages: int,
         epilogue_load: bool = False,
         cluster: tuple[int, int] = (1, 1),
-    ) -> Sm100:
+    ) -> "Sm100":
         """The memory of all that, in ``p``."""
         return cls(
             cta_group,

@@ -5,8 +5,6 @@ of ``include/cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp`` 
 CUTLASS the epilogue-load warp is number 2 of the producer's group, not 1; warp 1 is there for a dynamic scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,7 +62,7 @@ class CutlassSm90:
     step_cycles: int
 
     @classmethod
-    def for_protocol(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> CutlassSm90:
+    def for_protocol(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> "CutlassSm90":
         """All that in ``p``: a warp group computes 64 rows of the output."""
         rows, columns, row_bytes = ROWS * consumers // GROUP, sizes.block_n, sizes.block_k * BF16
         return cls(

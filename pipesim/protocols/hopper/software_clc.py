@@ -5,8 +5,6 @@ Upstream: ``sm100_structured/structured_kernels/tile_scheduler.mojo``, with an a
 scheduler from running ahead of the load warp. The kernels' side is ``hwkernels/twins/hopper/clc.cuh``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
@@ -29,7 +27,7 @@ class SoftwareClc:
     cycles: int
 
     @classmethod
-    def for_protocol(cls, p: Protocol, response: TileArray, *, tiles: int, cycles: int) -> SoftwareClc:
+    def for_protocol(cls, p: Protocol, response: TileArray, *, tiles: int, cycles: int) -> "SoftwareClc":
         """Its barriers, in ``p``. ``response``: a slot of RESPONSE_BYTES for each stage of the ring."""
         nbarriers = ProducerConsumerPipeline.smem_bytes(response.slots) // 8
         return cls(response, p.mbarriers("clc", nbarriers), p.mbarriers("throttle", nbarriers), tiles, cycles)

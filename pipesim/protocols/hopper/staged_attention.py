@@ -5,8 +5,6 @@ attention_utils.mojo``. Where ``tcgen05.commit`` frees a slice there, here the w
 lane of each arrives. The kernel with one ring for both is a variant: ``attention_sm90_fused``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 
@@ -55,7 +53,7 @@ class Turns:
     taken: bool
 
     @classmethod
-    def for_consumers(cls, num_consumer: int, pingpong: int) -> Turns:
+    def for_consumers(cls, num_consumer: int, pingpong: int) -> "Turns":
         """There are turns only where two groups are asked to take them."""
         return cls(num_consumer, bool(pingpong) and num_consumer == 2)
 

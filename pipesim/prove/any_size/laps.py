@@ -1,7 +1,5 @@
 """Programs of one family laid side by side: a body more for each lap, and items that move on evenly."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -69,7 +67,7 @@ class Outline:
         """Operations of each agent."""
         return tuple(map(len, self.code))
 
-    def begins_as(self, other: Outline, reached: Sequence[int]) -> bool:
+    def begins_as(self, other: "Outline", reached: Sequence[int]) -> bool:
         """True if both have the same operations up to and with those at which the agents stand."""
         return same_tables(self.program, other.program) and all(
             mine[: pc + 1] == theirs[: pc + 1] for mine, theirs, pc in zip(self.code, other.code, reached, strict=True)

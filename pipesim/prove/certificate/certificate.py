@@ -12,8 +12,6 @@ for all of them:
 * conflicting accesses are ordered.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -131,7 +129,7 @@ class Certificate:
         for op, rule in self._by_op().items():
             self._rules[op] = rule
 
-    def fork(self, program: Program) -> Certificate:
+    def fork(self, program: Program) -> "Certificate":
         """The same for another program, which has the same tables and began with the same operations."""
         twin = Certificate(program, groups=self._groups.fork(program))
         for name in ("_clocks", "_joined", "_tries", "_issued", "_requests", "_ungranted", "_doubts", "_kinds"):

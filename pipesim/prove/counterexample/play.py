@@ -1,7 +1,5 @@
 """A schedule being made, move by move: as far as a given past and no farther, then on in a plain order to some end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -40,7 +38,7 @@ class Play:
         for move in schedule:
             self.make(move)
 
-    def fork(self) -> Play:
+    def fork(self) -> "Play":
         """A copy, to continue in another way, without observers."""
         twin = Play(self._program, passes=self._passes)
         twin.state, twin.moves, twin.faults = self.state, self.moves.copy(), self.faults

@@ -8,8 +8,6 @@ bytes of a copy that was not issued do not land.
 A landing names its flight by its place in the state, which another schedule moves; here it is known by its operation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -47,7 +45,7 @@ class _ReplayedRun(NamedTuple):
     moves: tuple[Move, ...]
     fault: Fault | None
 
-    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _ReplayedRun:
+    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> "_ReplayedRun":
         """The first ``done`` of its moves, and after them others, each with the state that it leads to."""
         return _ReplayedRun(
             self.acts[:done] + tuple(act for act, _, _ in rest),

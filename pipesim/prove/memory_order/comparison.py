@@ -4,8 +4,6 @@ What an agent knows is the observer's to say (:mod:`pipesim.prove.memory_order.o
 which accesses conflict, what orders them, and which of them need a fence between the proxies as well.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Set
 from enum import IntEnum
@@ -199,7 +197,7 @@ class AccessOrder:
 
     # its place
 
-    def fork(self) -> AccessOrder:
+    def fork(self) -> "AccessOrder":
         """The same, to continue by itself."""
         twin = object.__new__(AccessOrder)
         vars(twin).update(vars(self))

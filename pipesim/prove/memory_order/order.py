@@ -6,8 +6,6 @@ the two proxies a fence. Two accesses that occur one after the other, and that n
 the run then needs no other schedule to be wrong. Where the certificate holds, the same is true of every schedule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -466,7 +464,7 @@ class MemoryOrder:
 
     # its place
 
-    def fork(self) -> MemoryOrder:
+    def fork(self) -> "MemoryOrder":
         """The same, to continue by itself."""
         twin = object.__new__(MemoryOrder)
         vars(twin).update(vars(self))

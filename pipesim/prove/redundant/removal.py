@@ -1,7 +1,5 @@
 """One edit that leaves synchronisation out of a program: what it takes away, and what it changes elsewhere for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -143,7 +141,7 @@ class Removal:
     fewer: int = 0
     count: int = 0
 
-    def within(self, other: Removal) -> bool:
+    def within(self, other: "Removal") -> bool:
         """True if ``other`` takes away all that this one does."""
         mine = other.edit is RemovalKind.MBARRIER and self.what == other.what
         return set(self.sites) <= set(other.sites) or (mine and self.edit in (RemovalKind.WAIT, RemovalKind.ARRIVE))

@@ -8,8 +8,6 @@ not made. So the search loses no fault, no deadlock and no final state (P. Godef
 Verification of Concurrent Systems", persistent sets).
 """
 
-from __future__ import annotations
-
 from pipesim.model.program import Program
 from pipesim.prove.search.meanwhile import FreeProcess, Meanwhile, Moves
 from pipesim.prove.search.parts import Local, Row
@@ -33,7 +31,7 @@ class Reach:
         self._supplies = Supplies(program, successors.parts, successors.footprints)
         self._ways: dict[tuple[int, int, bool], Way] = {}
 
-    def here(self, row: Row, processes: list[Process], weights: Weights) -> Here:
+    def here(self, row: Row, processes: list[Process], weights: Weights) -> "Here":
         """What may happen in one state. ``weights``: of the processes that can move; the others weigh nothing."""
         return Here(self, row, processes, weights)
 

@@ -3,8 +3,6 @@
 Which operations these are is said in :mod:`pipesim.model.word_barriers`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -102,7 +100,7 @@ def _set_within(cluster: Cluster, position: int, address: int) -> Range:
     return start, start + MAX_POINTED_BYTES
 
 
-def _swaps(cluster: Cluster, words: WordMemory, data: GlobalData, made: _WordBarriers) -> tuple[Swaps, object]:
+def _swaps(cluster: Cluster, words: WordMemory, data: GlobalData, made: "_WordBarriers") -> tuple[Swaps, object]:
     """Which CTAs or warps may change places, so that of orders that differ in this one is as good as another, and what
     each of them does in its turn.
 

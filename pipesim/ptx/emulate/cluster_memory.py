@@ -1,7 +1,5 @@
 """What the warps of one cluster access together: shared, tensor and global memory, and what is known of these."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import product

@@ -5,8 +5,6 @@ the registers of a warp; ``K``, its constants (special registers, addresses, par
 what depends on the lanes that execute (PTX ISA, "Instruction Set").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -95,7 +93,7 @@ class StraightRun:
     guard: int = -1
     negated: bool = False
     target: int = -1
-    step: DecodedStep | None = None
+    step: "DecodedStep | None" = None
     meets: bool = False  #: whether the lanes of a warp execute one of its instructions together
     orders: bool = False  #: whether one of them puts their accesses in order
     exchange: int = -1  #: the first of those at which lanes wait for all others, as ``shfl.sync`` and ``mma.sync``

@@ -5,8 +5,6 @@ map comes after an acquire of its 128 bytes (PTX ISA, "membar, fence", "tensorma
 comes after the change in every schedule is asked as of other accesses: one loads these bytes, the other stores them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 

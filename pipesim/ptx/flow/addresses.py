@@ -5,8 +5,6 @@ holds is known as a remainder: of all values that any instruction writes there, 
 for addresses that no launch decides: an index times the bytes of an element, and a constant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from math import gcd

@@ -3,8 +3,6 @@
 An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
 """
 
-from __future__ import annotations
-
 from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol, TensorAddress, Vector
 
 #: Instructions that make agents wait or signal, move bytes asynchronously, or order memory.

@@ -1,7 +1,5 @@
 """Arrays in global memory whose elements are free: which values they may have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -50,7 +48,7 @@ class FreeArray:
             return range(least * index, late - least * (from_index - 1 - index))
         return range(late + least * (index - from_index), self.most - least * (self.count - 1 - index) + 1)
 
-    def rising(self, chosen: Mapping[int, int]) -> FreeArray | None:
+    def rising(self, chosen: Mapping[int, int]) -> "FreeArray | None":
         """The same with each element greater than the one before, with chosen values; None if it has too few values."""
         if self.most < self.count - 1:
             return None

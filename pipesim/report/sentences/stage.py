@@ -1,7 +1,5 @@
 """The stages of the work in words: what is being done, and what failed."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipesim.answers.progress import Stage
@@ -20,6 +18,6 @@ def done_words(stage: Stage, name: str) -> str:
     return str(stage.value[1]).format(name)
 
 
-def failure_words(failed: Failure) -> str:
+def failure_words(failed: "Failure") -> str:
     """What was tried."""
     return done_words(failed.stage, failed.name)

@@ -3,8 +3,6 @@
 Widths are terminal cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -138,7 +136,7 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
     return [*lines, *_coverage(heading.coverage, width)]
 
 
-def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
+def simulation_lines(simulation: "SimulationLine", width: int) -> list[str]:
     """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
     parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
     if simulation.period_millicycles is not None:

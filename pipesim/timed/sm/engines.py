@@ -16,8 +16,6 @@ Accesses to shared memory share it in the same way: a warp asks for some bytes, 
 that those of several warps pass in turns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -190,7 +188,7 @@ class LandingTimeout(simpy.Timeout):
 class Copy(TimedEvent, Get["CopyEngine"]):
     """A bulk copy, load or store, as a request to the copy engine. It happens when all bytes have arrived."""
 
-    def __init__(self, engine: CopyEngine, cost: Cost, flight: Flight) -> None:
+    def __init__(self, engine: "CopyEngine", cost: Cost, flight: Flight) -> None:
         self.cost = cost
         self.flight = flight
         Get.__init__(self, engine)

@@ -1,7 +1,5 @@
 """A kernel that is not ours, from request to trace, on a GPU of arrays that does what the protocol says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,7 +139,7 @@ def gpu(fake_gpu, encoder, monkeypatch):
         mistake = ""  # "hang" or "trap": agents stop after 12 records; "wrong": the first sum is off
         sizes = (8, 8, 4)
         words = 0  # barriers of which a CTA leaves the words: those of a finished run, all but the last few if fewer
-        latest: Gpu
+        latest: "Gpu"
 
         def __init__(self, info):
             super().__init__(info)

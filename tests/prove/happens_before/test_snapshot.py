@@ -4,8 +4,6 @@ The proof for any number of trips stands on this (``pipesim.prove.any_size.famil
 snapshot holds, and the same test must then find two moments that look alike and go on otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import NamedTuple
@@ -47,7 +45,7 @@ class Watched:
     def clean(self) -> bool:
         return not (self.run.faults or self.certificate.doubts or self.memory.faults)
 
-    def rounds(self, many: int) -> Watched:
+    def rounds(self, many: int) -> "Watched":
         for _ in range(many):
             self.run.round()
         return self

@@ -1,7 +1,5 @@
 """Kernels of ours that are right or wrong in global memory alone: what the verdict is, at which line, and of what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

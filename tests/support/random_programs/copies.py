@@ -1,7 +1,5 @@
 """Random programs whose warps use the copy engine of their SM in an order that depends on times: loads and stores."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 
@@ -27,7 +25,7 @@ class _Chain:
     pending: int  #: groups of stores that may be under way
 
     @classmethod
-    def drawn(cls, draw: random.Random) -> _Chain:
+    def drawn(cls, draw: random.Random) -> "_Chain":
         """A random one."""
         return cls(
             stages=draw.randint(1, 3),

@@ -5,8 +5,6 @@ follow from them are :class:`FA4MBarLayout` here, because a protocol must know h
 has them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError
@@ -41,7 +39,7 @@ class FA4MBarLayout:
             )
 
     @classmethod
-    def from_config(cls, config: FA4Config) -> FA4MBarLayout:
+    def from_config(cls, config: FA4Config) -> "FA4MBarLayout":
         """The barriers of a configuration."""
         return cls(
             num_qk_stages=config.num_qk_stages,

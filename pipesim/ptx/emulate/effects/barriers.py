@@ -2,8 +2,6 @@
 "membar", "setmaxnreg").
 """
 
-from __future__ import annotations
-
 from pipesim.model.dependent_launch import LaunchAct
 from pipesim.model.ops import Fence, Op, Order, Scope, order_of
 from pipesim.model.tables import MAX_THREAD_REGISTERS, NAMED_BARRIERS

@@ -5,8 +5,6 @@ Its bytes are an operand, or those of the tensor map's box; for a map of which t
 :mod:`pipesim.ptx.emulate.boxless`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

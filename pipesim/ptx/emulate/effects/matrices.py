@@ -6,8 +6,6 @@ memory has 128 lanes in parts of 32, or of 16 in a kernel with accesses of 16 la
 other.
 """
 
-from __future__ import annotations
-
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.ptx.emit.record import wgmma_groups

@@ -1,7 +1,5 @@
 """Tensor maps that a kernel writes itself (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy")."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipesim.model.ops import Space

@@ -3,8 +3,6 @@
 It is recorded where :func:`pipesim.ptx.prepare.on_global_memory` has the addresses followed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum

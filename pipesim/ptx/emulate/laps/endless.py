@@ -1,7 +1,5 @@
 """Loops without end: where a cluster is, after a lap, exactly what it was before."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +17,7 @@ _ROUNDS = 64  #: of all warps in which the same is looked for
 class EndlessLoops:
     """Looks at a run, again after twice as many instructions, and so on."""
 
-    cluster: Cluster
+    cluster: "Cluster"
     _next: int = 0
     _rounds: int = 0
     _before: tuple[object, list[Value]] = field(default=(None, []))

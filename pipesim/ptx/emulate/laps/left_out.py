@@ -9,8 +9,6 @@ While laps of one loop are gone through so, laps of a loop inside may be left ou
 then conditions on the laps of the outer one. What is not the same after a lap is unknown, and no lap may need it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,7 +65,7 @@ class LapsLeftOut:
 
     shown = False
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
         self._inputs: FreeInputs = cluster.inputs
         self.snapshots = snapshots.RegisterSnapshots(cluster)
