@@ -205,7 +205,7 @@ class ClusterMemory:
                 self.global_accesses.unsure.setdefault(warp.agent, {})[each.position] = why
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if self.code.changes_maps and each.opcode != "tensormap" and kind_of(each.opcode, each.modifiers).writes:
-                parts = product(lanes_of_address(address, warp.mask), range(0, size, MAP_BYTES))
+                parts = product(lanes_of_address(address, warp.mask), (*range(0, size, MAP_BYTES), size - 1))
                 places = {place_of_map(one + at, MAP_BYTES) for one, at in parts}
                 self.maps.change(places, warp, each.position, released=False)
             if each.position in self.code.on_written and not self.code.global_operations:

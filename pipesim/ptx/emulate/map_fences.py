@@ -17,7 +17,10 @@ MAP_BYTES = 128
 
 @dataclass
 class MapChange:
-    """The last change of a map. ``acquired``: the lanes that did, by agent; ``sure``: whether all of this is known."""
+    """The last change of a map. ``acquired``: the lanes that did since its release, by agent; ``sure``: whether all of
+    this is known. ``steps``: how many its agent had made before it. ``late``: whether the agent synchronised before it
+    released the change: that another agent acquires it after that is not asked.
+    """
 
     agent: int
     cta: int
@@ -25,26 +28,29 @@ class MapChange:
     lanes: int
     released: bool
     sure: bool
+    steps: int = field(compare=False)
+    late: bool = False
     acquired: dict[int, int] = field(default_factory=dict)
-    used: bool = False
 
 
 @dataclass
 class MapFences:
     """Those of a cluster. ``faults``: copies that lack a fence, by position: the agent, where the map was changed, and
-    the fence. ``open``: where it is not known.
+    the fence. ``open``: where it is not known. ``used``: maps by which copies were issued.
     """
 
     changes: dict[Form, MapChange] = field(default_factory=dict)
     faults: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     open: dict[int, str] = field(default_factory=dict)
+    used: set[Form] = field(default_factory=set)
 
     def change(self, places: Iterable[Form], warp: EmulatedWarp, position: int, *, released: bool) -> None:
         """A warp changes maps."""
         for at in places:
-            if at in self.changes and self.changes[at].used:
+            if any(_may_overlap(at, each) for each in self.used):
                 self.open.setdefault(position, "copies by the map as it was may still read it")
-            self.changes[at] = MapChange(warp.agent, warp.cta, position, warp.mask, released, _is_sure(warp))
+            now = len(warp.cluster.recorder.streams[warp.agent].path)
+            self.changes[at] = MapChange(warp.agent, warp.cta, position, warp.mask, released, _is_sure(warp), now)
 
     def release(self, warp: EmulatedWarp) -> None:
         """``fence.proxy.tensormap::generic.release``: of what these lanes have changed; of others it is in doubt."""
@@ -52,6 +58,9 @@ class MapFences:
             if not each.released:
                 each.sure &= _is_sure(warp) and each.agent == warp.agent and not each.lanes & ~warp.mask
                 each.released = True
+                since = warp.cluster.recorder.streams[warp.agent].path[each.steps :]
+                each.late = any(warp.code.body[step.position].opcode != "fence" for step in since)
+                each.acquired.clear()
 
     def acquire(self, at: Form | None, warp: EmulatedWarp) -> None:
         """``fence.proxy.tensormap::generic.acquire`` of a map, None where it is not known of which."""
@@ -62,22 +71,29 @@ class MapFences:
     def use(self, at: Form, warp: EmulatedWarp, position: int) -> None:
         """A copy by a map is issued."""
         what = "it is not known whether a change of its tensor map is released and acquired before it"
-        others = (each for each in self.changes if each.terms != at.terms)
-        if any(each.low < at.high + MAP_BYTES and at.low < each.high + MAP_BYTES for each in others):
+        self.used.add(at)
+        if any(each != at and _may_overlap(each, at) for each in self.changes):
             self.open.setdefault(position, what)
         if (change := self.changes.get(at)) is None:
             return
-        change.used = True
         missing = "release" if not change.released else "" if change.acquired else "acquire"
         known = change.sure and _is_sure(warp) and change.cta == warp.cta  # of another CTA the scope would matter
+        acquired = 0 if change.late and warp.agent != change.agent else change.acquired.get(warp.agent, 0)
         if missing and known:
             self.faults.setdefault(position, (warp.agent, change.position, missing))
-        elif not known or warp.mask & ~change.acquired.get(warp.agent, 0):
+        elif not known or warp.mask & ~acquired:
             self.open.setdefault(position, what)
 
     def snapshot(self) -> dict[object, object]:
         """What decides on the copies to come."""
-        return {at: replace(each, acquired=dict(each.acquired)) for at, each in self.changes.items()}
+        used: dict[object, object] = {"used": frozenset(self.used)}
+        return used | {at: replace(each, acquired=dict(each.acquired)) for at, each in self.changes.items()}
+
+
+def _may_overlap(one: Form, other: Form) -> bool:
+    if one.terms == other.terms:
+        return abs(one.constant - other.constant) < MAP_BYTES
+    return one.low < other.high + MAP_BYTES and other.low < one.high + MAP_BYTES
 
 
 def _is_sure(warp: EmulatedWarp) -> bool:

@@ -171,7 +171,9 @@ class TensorMap:
 
         A store leaves out those that lie outside of it (PTX ISA, "Tensor access modes": out-of-boundary access).
         """
-        if self.element_strides or not len(self.dims) == len(self.box) == len(corner):
+        bits, span = ELEMENTS.get(self.element, 0), 0 if self.swizzle == "none" else int(self.swizzle.partition("B")[0])
+        apart = self.element_strides or self.interleave != "none" or (self.box and self.box[0] * bits < 8 * span)
+        if apart or not len(self.dims) == len(self.box) == len(corner):  # rows may not come one after the other
             return [(0, self.box_bytes)], False
         parts, length, sure = [(0, 1)], 1, True
         for at, box, size in zip(corner, self.box, self.dims, strict=True):
@@ -183,7 +185,6 @@ class TensorMap:
             rows = [(low, high)] if whole else [(row, row + 1) for row in range(low, high)]
             parts = [(a * length + (0 if whole else f), (b - 1) * length + e) for a, b in rows for f, e in parts]
             length *= box
-        bits = ELEMENTS[self.element]
         return [(low * bits // 8, high * bits // 8) for low, high in parts if low < high], sure
 
 

@@ -316,6 +316,7 @@ def test_all_missing_boxes_are_named_at_once_and_given_together(
         (TensorMap("u8", (64, 16), (80, 16)), "{-16, 0}", "refuted"),
         (TensorMap("u8", box=(80, 16)), "{0, 0}", "unknown"),
         (TensorMap("u8", (80, 18), (80, 16)), "{0, 3}", "refuted"),
+        (TensorMap("u8", (80, 3), (80, 16), swizzle="128B"), "{0, 0}", "unknown"),  # rows are 128 bytes apart
     ],
 )
 def test_bytes_of_a_box_outside_of_the_tensor_need_not_be_written(given: TensorMap, corner: str, verdict: str) -> None:

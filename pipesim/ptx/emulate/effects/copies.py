@@ -24,7 +24,7 @@ from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.free.varying import Varying, identity
+from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import TensorMap
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
@@ -220,6 +220,8 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
                 continue
             sources.add((identity(where), identity(source)))
         found = cluster.image.tensor_map(where) if isinstance(where, int) and not each.has_any(*_NOT_TILED) else None
+        if found is not None and cluster.code.changes_maps and where < PARAMETERS:
+            found = TensorMap("u8", box=(size,))  # of which the kernel may have changed the rest
         box = None if found is None or key is not None else (found, corner)
         _read_shared(cluster, warp, step, 1 - at, lane, rows * size, box, boxless=key is not None)
 
@@ -249,11 +251,10 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
     """
     if not isinstance(where, int):
         return 0
-    if where.__class__ is Varying and (written := written_bytes(cluster, where)) > 0:
-        return written
     found = cluster.image.tensor_map(where)
-    if found is None:
-        return max(written_bytes(cluster, where), 0)
+    written = written_bytes(cluster, where, found)
+    if found is None or written > 0:
+        return max(written, 0)
     rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
     if found.box_bytes and not found.pixels and len(found.box) != rank:
         raise LaunchFileError(
@@ -415,7 +416,9 @@ def _read_shared(
                 cluster.notes.left_out |= {} if boxless else {each.position: _OUTSIDE}
 
 
-_OUTSIDE = "bytes of its box that nothing has written: they may lie outside of the tensor, as dims of the map would say"
+_OUTSIDE = (
+    "bytes of its box that nothing has written: where its tensor ends, and whether they lie outside of it, is not known"
+)
 
 
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

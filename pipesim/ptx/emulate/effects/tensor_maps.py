@@ -13,6 +13,7 @@ from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.launch.values import ELEMENTS, TensorMap
 from pipesim.ptx.text.instruction import Instruction
 
 PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
@@ -79,12 +80,15 @@ def use_map(cluster: Cluster, warp: EmulatedWarp, each: Instruction, where: Valu
         cluster.maps.use(place_of_map(one), warp, each.position)
 
 
-def written_bytes(cluster: Cluster, address: int) -> int:
-    """The bytes of a box of a map that the kernel has written; -1 if they are not known."""
+def written_bytes(cluster: Cluster, address: int, given: TensorMap | None = None) -> int:
+    """The bytes of a box of a map that the kernel has written; -1 if not known. ``given``: how it was before."""
     found = cluster.written_maps.get(identity(address), {})
-    element, rank = found.get(("elemtype", -1)), found.get(("rank", -1))
-    if element is None or rank is None or not 0 <= element < len(_ELEMENT_BITS):
+    if not found:
         return -1
-    box = [found.get(("box_dim", i)) for i in range(rank + 1)]  # the field is the rank less 1
-    sizes = [size for size in box if size is not None]
-    return prod(sizes) * _ELEMENT_BITS[element] // 8 if len(sizes) == len(box) else -1
+    before = given.box if given is not None and not (given.element_strides or given.pixels) else ()
+    element, rank = found.get(("elemtype", -1)), found.get(("rank", -1), len(before) - 1)
+    bits = ELEMENTS[given.element] if element is None and before and given is not None else 0
+    if element is not None and 0 <= element < len(_ELEMENT_BITS):
+        bits = _ELEMENT_BITS[element]
+    box = [found.get(("box_dim", i), before[i] if i < len(before) else 0) for i in range(rank + 1)]
+    return prod(box) * bits // 8 if box and bits and all(box) else -1

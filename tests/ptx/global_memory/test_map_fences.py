@@ -1,0 +1,50 @@
+"""Copies by a tensor map in global memory that the kernel has changed, and what has to come between."""
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Field, Launch, Parameter, Pointer, TensorMap
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import Target
+from tests.support.small_ptx import SET_UP, text_of
+
+BEGIN = " ld.param.u64 %rd1, [out];\n setp.ne.u32 %p1, %r0, 32;\n"
+FIELDS = "".join(
+    f" @!%p0 tensormap.replace.tile.{field}.global.b1024.b32 [%rd1], {value};\n"
+    for field, value in {"elemtype": "7", "rank": "0", "box_dim": "0, 16"}.items()
+)
+RELEASE = " @!%p0 fence.proxy.tensormap::generic.release.gpu;\n"
+ACQUIRE = " @!%p0 fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;\n"
+COPY = """ @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 64;
+ @!%p0 cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r0}], [%r3];
+"""
+WAIT = "again:\n mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n @!%p2 bra again;\n"
+ELSEWHERE, MEET = (ACQUIRE + COPY).replace("%p0", "%p1").replace("{%r0}", "{%r2}"), " bar.sync 0;\n"
+FIELD = " @!%p0 st.global.u32 [%rd1+4], 3;\n"
+UNALIGNED = " add.u64 %rd1, %rd1, 64;\n"
+BOX = FIELDS.splitlines(keepends=True)[2].replace("16;", "8;")
+AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "found"),
+    [
+        (FIELDS + RELEASE + ACQUIRE + COPY, Pointer(), "proved"),
+        (FIELDS + ACQUIRE + RELEASE + COPY, Pointer(), "refuted"),
+        (FIELDS + RELEASE + MEET + ELSEWHERE, Pointer(), "proved"),
+        (FIELDS + MEET + RELEASE + ELSEWHERE, Pointer(), "not judged"),  # the acquire may come first
+        (UNALIGNED + FIELDS + FIELD + RELEASE + ACQUIRE + COPY, Pointer(), "not judged"),
+        (UNALIGNED + FIELDS + RELEASE + FIELD + ACQUIRE + COPY, Pointer(), "not judged"),
+        (COPY + FIELDS + RELEASE, AS_GIVEN, "not judged"),  # the copy may still read it
+        (BOX + RELEASE + ACQUIRE + COPY, AS_GIVEN, "refuted"),  # 32 bytes and not 64
+        (BOX + RELEASE + ACQUIRE + COPY.replace("64;", "32;"), AS_GIVEN, "proved"),
+    ],
+)
+def test_a_changed_map_is_released_and_then_acquired_before_a_copy(body: str, given: Pointer, found: str) -> None:
+    text = text_of(SET_UP.format(first=1, count=1) + BEGIN + body + WAIT, ".param .u64 out")
+    launch = Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=(Parameter("out", given),))
+    made = extract(read_module(text, "small.ptx"), launch)
+    report = check(Target("small", None, made.program, {}, "", kernel=made), {}, quick=True)
+    is_open = any(each.names for each in report.heading.coverage.not_judged) and not report.refutations
+    assert ("not judged" if is_open else report.verdict.value) == found
