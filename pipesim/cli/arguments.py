@@ -183,6 +183,13 @@ def require_positive(options: argparse.Namespace, *names: str) -> None:
             raise ParameterError(f"{flag_of(name)} {value}", correction="give 1 or more")
 
 
+def refuse_beside(options: argparse.Namespace, asked: str, *names: str) -> None:
+    """ParameterError for one of these options, which another one excludes."""
+    for name in names:
+        if getattr(options, name) not in (None, [], False):
+            raise ParameterError(f"{asked} and {flag_of(name)}", correction="give one of them")
+
+
 def flag_of(name: str) -> str:
     """An option as it is written, by its name among those that were parsed."""
     return f"--{name.replace('_', '-')}"

@@ -6,7 +6,7 @@ from enum import Enum
 from itertools import islice
 
 from pipesim.confirm.delays import Delay, DelayPlace, place_of
-from pipesim.confirm.run_with_delays import At, HeldRun, run_with_delays
+from pipesim.confirm.run_with_delays import At, DelayedRun
 from pipesim.findings.counts.tx_edge import one_operand
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ACCESSES, MEETING_WAITS
@@ -110,7 +110,7 @@ class Chooser:
         if plan.sign is not Sign.DATA:
             return plan
         runs = ((seed, pieces) for seed in _SEEDS for pieces in (False, True))
-        plays = [run_with_delays(self._program, gates, sleeps, seed, pieces=pieces).play for seed, pieces in runs]
+        plays = [DelayedRun(self._program, gates, sleeps, seed, pieces=pieces).play for seed, pieces in runs]
         return replace(plan, hangs=tuple(dict.fromkeys(self.waiting(each) for each in plays if each.deadlock)))
 
     def waiting(self, play: Play) -> tuple[WaitingWarp, ...]:
@@ -167,11 +167,13 @@ class Chooser:
         return tuple(Delay(at, _TURN_NS, replace(until, after=True)) for at, until in places if until.position >= 0)
 
     def _run(self, gates: Mapping[At, int], sleeps: Mapping[At, int], wanted: Play, seed: int,
-             turns: Mapping[At, At] | None = None) -> HeldRun:  # fmt: skip
+             turns: Mapping[At, At] | None = None) -> DelayedRun:  # fmt: skip
         fault = wanted.faults[0] if wanted.faults else None
-        return run_with_delays(
-            self._program, gates, sleeps, seed, lambda found: fault is None or not self._same_fault(found, fault), turns
-        )
+
+        def passes(found: Fault) -> bool:
+            return fault is None or not self._same_fault(found, fault)
+
+        return DelayedRun(self._program, gates, sleeps, seed, passes, turns or {})
 
     def _shows(self, gates: Mapping[At, int], sleeps: Mapping[At, int], wanted: Play) -> bool:
         """Whether each of a few runs ends as the schedule does."""

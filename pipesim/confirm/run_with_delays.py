@@ -6,7 +6,7 @@ it. Whether a finding shows with some delays is asked here before a chip is.
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from pipesim.model.finding import Fault
@@ -23,66 +23,41 @@ _PIECE = 64  #: bytes that land together
 MOST_MOVES = 200_000
 
 
-@dataclass(frozen=True)
-class HeldRun:
-    """How a run ended. ``slept``: how long each agent that was held slept."""
+@dataclass(eq=False)
+class DelayedRun:
+    """A run, which is made at once: as far as the ``play``, and in ``slept`` how long each agent that was held slept.
 
-    play: Play
-    slept: Mapping[At, int]
-
-
-def run_with_delays(
-    program: Program,
-    gates: Mapping[At, int],
-    sleeps: Mapping[At, int],
-    seed: int,
-    passes: Callable[[Fault], bool] = lambda _: True,
-    turns: Mapping[At, At] | None = None,
-    *,
-    pieces: bool = False,
-) -> HeldRun:
-    """Run to the end. ``gates``: until when an agent is held before an operation; ``sleeps``: for how long; ``turns``:
-    until which other operation is done.
-
-    ``pieces``: transfers land in pieces of any size. ``passes``: the faults after which it continues; at another one
-    it ends, as at one that traps.
+    ``gates``: until when an agent is held before an operation; ``sleeps``: for how long; ``turns``: until which other
+    operation is done. ``pieces``: transfers land in pieces of any size. ``passes``: the faults after which it
+    continues; at another one it ends, as at one that traps.
     """
-    run = _DelayedRun(program, gates, sleeps, turns or {}, Random(seed), passes, pieces=pieces)  # noqa: S311
-    run.to_end()
-    return HeldRun(run.play, run.slept)
 
+    program: Program
+    gates: Mapping[At, int]
+    sleeps: Mapping[At, int]
+    seed: int
+    passes: Callable[[Fault], bool] = lambda _: True
+    turns: Mapping[At, At] = field(default_factory=dict)
+    pieces: bool = False
 
-class _DelayedRun:
-    """A run under way: which agents are ready when, which are blocked, and when transfers land."""
-
-    def __init__(
-        self,
-        program: Program,
-        gates: Mapping[At, int],
-        sleeps: Mapping[At, int],
-        turns: Mapping[At, At],
-        random: Random,
-        passes: Callable[[Fault], bool],
-        *,
-        pieces: bool,
-    ) -> None:
-        self._program, self._gates, self._sleeps, self._turns = program, gates, sleeps, turns
-        self._random, self._pieces = random, pieces
-        self.play = Play(program, passes=passes)
+    def __post_init__(self) -> None:
+        self._random = random = Random(self.seed)  # noqa: S311  # a schedule, no secret
+        self.play = Play(self.program, passes=self.passes)
         self.slept: dict[At, int] = {}
         self._now = 0
         self._lands: dict[tuple[object, ...], int] = {}
-        self._ready = [(random.randint(*_STEP), agent) for agent in range(len(program.agents)) if program.code[agent]]
+        self._ready = [(random.randint(*_STEP), agent) for agent, code in enumerate(self.program.code) if code]
         heapq.heapify(self._ready)
         self._blocked: list[int] = []
+        self._run()
 
-    def to_end(self) -> None:
+    def _run(self) -> None:
         """Until there is a fault, nothing is due, or it has taken too long."""
         play, ready = self.play, self._ready
         while not play.faults and len(play.moves) < MOST_MOVES:
             for flight in play.state.flights:
                 self._lands.setdefault(flight[:-2], self._now + self._random.randint(*_LANDS))
-            able = landing_flights(self._program, play.state)
+            able = landing_flights(self.program, play.state)
             due, which = min(((self._lands[flight[:-2]], n) for n, (_, flight) in enumerate(able)), default=(-1, -1))
             if which >= 0 and (not ready or due <= ready[0][0]):
                 moved = self._land(due, able[which][1])
@@ -98,7 +73,7 @@ class _DelayedRun:
     def _land(self, due: int, flight: Flight) -> bool:
         """All of a transfer lands, or a piece."""
         self._now = max(self._now, due)
-        in_pieces = self._pieces and flight.remaining > _PIECE
+        in_pieces = self.pieces and flight.remaining > _PIECE
         return self.play.land_one(flight, self._random.randrange(16, flight.remaining, 16) if in_pieces else None)
 
     def _step(self, now: int, agent: int) -> bool:
@@ -106,12 +81,12 @@ class _DelayedRun:
         self._now = now
         state = self.play.state
         at = agent, state.pcs[agent]
-        if (at in self._gates or at in self._sleeps) and at not in self.slept:
-            until = self._gates[at] if at in self._gates else now + self._sleeps[at]
+        if (at in self.gates or at in self.sleeps) and at not in self.slept:
+            until = self.gates[at] if at in self.gates else now + self.sleeps[at]
             self.slept[at] = max(until - now, 0)
             self._is_ready(agent, max(until, now))
             return False
-        other, pc = self._turns.get(at, (agent, -1))
+        other, pc = self.turns.get(at, (agent, -1))
         if state.pcs[other] <= pc:
             self._blocked.append(agent)
             return False
@@ -119,8 +94,8 @@ class _DelayedRun:
             self.slept[at] = _AFTER_TURN
             self._is_ready(agent, now + _AFTER_TURN)
             return False
-        moved = self.play.begin(agent) if opens(self._program, state, agent) else self.play.advance(agent)
-        if not finished(self._program, self.play.state, agent):
+        moved = self.play.begin(agent) if opens(self.program, state, agent) else self.play.advance(agent)
+        if not finished(self.program, self.play.state, agent):
             if moved:
                 self._is_ready(agent, now + self._random.randint(*_STEP))
             else:

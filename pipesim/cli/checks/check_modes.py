@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import build_target, params_of
+from pipesim.cli.arguments import build_target, params_of, refuse_beside
 from pipesim.cli.limits import start
 from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
@@ -25,15 +25,7 @@ def carry_out_against(options: argparse.Namespace, names: list[str], check: Call
     """
     if len(names) > 1:
         raise ParameterError("--against compares one protocol with its older version", correction="name only that one")
-    others = (
-        ("--replay", options.replay is not None),
-        ("--redundant", options.redundant),
-        ("--sarif", options.sarif is not None),
-        ("--update-baseline", options.update_baseline),
-    )
-    for name, given in others:
-        if given:
-            raise ParameterError(f"--against and {name}", correction="give one of them")
+    refuse_beside(options, "--against", "replay", "redundant", "sarif", "update_baseline")
     _require_plain_format(options, "--against")
 
     old, old_program, _ = check(options.against)
@@ -87,18 +79,8 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of
     """
     if len(names) > 1:
         raise ParameterError("--redundant takes one protocol", correction="name only that one")
-    others = (
-        ("--quick", options.quick),
-        ("--replay", options.replay is not None),
-        ("--sarif", options.sarif is not None),
-        ("--fix", options.fix),
-        ("--fail-on", options.fail_on is not None),
-        ("--ignore", options.ignore),
-        ("--baseline", options.baseline is not None or options.update_baseline),
-    )
-    for name, given in others:
-        if given:
-            raise ParameterError(f"--redundant and {name}", correction="give one of them")
+    asked = ("quick", "replay", "sarif", "fix", "fail_on", "ignore", "baseline", "update_baseline")
+    refuse_beside(options, "--redundant", *asked)
     _require_plain_format(options, "--redundant")
 
     start(options)

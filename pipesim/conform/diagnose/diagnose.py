@@ -259,7 +259,7 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
     outcome = None if trace.meta.status == Ending.UNKNOWN else outcome_of(trace)
     possible: set[LaunchOutcome] = set()
     if diagnosis is not None and diagnosis.explanations:
-        possible = set(outcomes(apply_edit(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible = set(outcomes(apply_edit(program, diagnosis.explanations[0].edit), _SCHEDULES))
         possible |= {outcome} if outcome else set()
     ways = tuple(each for each in LaunchOutcome if each in possible)
     explained = diagnosis.explanations[0].edit if diagnosis is not None and diagnosis.explanations else None
