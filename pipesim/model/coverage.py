@@ -215,6 +215,8 @@ class Coverage:
     others in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
     it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
     only what a fence prevents is not certain. ``reductions``: the same where what bytes hold in the end is not known.
+    ``ahead``: where lanes signal that others of their warp, which wait before that in the program, do not hold up: no
+    deadlock of the warp is certain.
     ``extracted``: what was read, in numbers. ``on_global``: what is said of global memory. ``not_judged``: what the
     verdict is not about, counted. ``ctas``: the CTAs of the grid that were followed, () where all are the same.
     ``dependent``: accesses to global memory, and their order with ``griddepcontrol``, of a kernel that waits for
@@ -235,6 +237,7 @@ class Coverage:
     weakened: tuple[str, ...] = ()
     fences: tuple[str, ...] = ()
     reductions: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
     on_global: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()

@@ -16,7 +16,7 @@ from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
 from pipesim.prove.certificate.certificate import certified
-from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
+from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, may_be_ended, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
 from pipesim.prove.memory_order.exchanged import exchanged_barriers
@@ -56,6 +56,7 @@ class How(Enum):
     UNREAD = "what was not understood may touch what others use: see coverage"
     UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
+    LANES = "lanes of a warp may send what others of it wait for, on another way of a branch"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     OPEN_WAITS = "no one run shows, in the order of memory, which accesses come after griddepcontrol.wait"
     ASSUMES = "it needs an assumption that was ruled out"
@@ -149,10 +150,11 @@ def _needs_what_is_ruled_out(program: Program) -> bool:
 
 def _without_unsure(program: Program, found: Check) -> Check:
     """The verdict without the refutations that are not certain; unknown if it rests on these."""
-    certain = tuple(each for each in found.refutations if not is_unsure(program, each.fault))
+    sure = [each for each in found.refutations if not is_unsure(program, each.fault)]
+    certain = tuple(each for each in sure if not may_be_ended(program, each))
     if certain or not found.refutations:
         return replace(found, refutations=certain)
-    return replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS, refutations=())
+    return replace(found, verdict=Verdict.UNKNOWN, how=How.LANES if sure else How.PERHAPS, refutations=())
 
 
 def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:

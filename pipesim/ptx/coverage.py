@@ -53,6 +53,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
             + [f"{at(p)}: {_OF_OTHER_LANES}" for p in sorted(notes.fences_apart)]
         ),
         reductions=_few([f"{at(p)}: {_IN_ANY_ORDER}" for p in sorted(notes.reductions)]),
+        ahead=tuple(at(p).partition(" ")[0] for p in sorted(notes.ahead)),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
         partial=tuple(f"{at(p)} warp {number}" for p, number in sorted(notes.partial.items())),

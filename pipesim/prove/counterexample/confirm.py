@@ -185,6 +185,17 @@ def _lanes_apart(program: Program) -> Iterator[Fault]:
         yield Fault(FaultKind.LANES_APART, *_operation_at(program, place))
 
 
+def may_be_ended(program: Program, shown: Refutation) -> bool:
+    """Whether lanes that do not wait may end a deadlock: those of one warp are scheduled independently, so that none on
+    one way of a branch waits for those on the other (PTX ISA, "Independent thread scheduling").
+    """
+    if shown.deadlock is None or not program.coverage.ahead:
+        return False
+    pcs = Play(program, shown.schedule).state.pcs
+    later = (program.line(a, n) for a, pc in enumerate(pcs) for n in range(pc + 1, len(program.code[a])))
+    return not set(program.coverage.ahead).isdisjoint(later)
+
+
 def _operation_at(program: Program, place: str, of: int = -1) -> tuple[int, int]:
     """The first operation of this source line, else of the next line of the file that has one, else of the last.
 

@@ -141,7 +141,8 @@ class Notes:
 
     ``time_outs``: waits whose time-out is not followed; ``traps``: branches to a trap that are not; ``left_out``:
     accesses; ``passed_over``: branches on values that are not known; ``apart``: where lanes are
-    taken to be together that PTX does not have meet; ``exchanged``: where
+    taken to be together that PTX does not have meet; ``ahead``: where lanes signal that do not wait for others on
+    another way of a branch; ``exchanged``: where
     lanes access what others of their warp have accessed, in order only as they run in step;
     ``fences_of_some``: bytes that lanes have written before others alone execute a proxy fence, with its position;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
@@ -162,6 +163,7 @@ class Notes:
     left_out: dict[int, str] = field(default_factory=dict)
     passed_over: set[int] = field(default_factory=set)
     apart: set[int] = field(default_factory=set)
+    ahead: set[int] = field(default_factory=set)
     unread: dict[int, str] = field(default_factory=dict)
     policies: dict[int, str] = field(default_factory=dict)
     inferred: dict[int, str] = field(default_factory=dict)

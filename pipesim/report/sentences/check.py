@@ -58,6 +58,7 @@ _UNKNOWN = {
     How.OPEN_DATA: "what orders the data by which CTAs of {} talk",
     How.UNDEFINED: "{} does what PTX leaves undefined",
     How.ASSUMES: "{} is proved only with an assumption that was ruled out",
+    How.LANES: "whether {} hangs depends on which lanes of a warp are scheduled first",
     How.WEAKENED: "what is refuted may be right in {}, which has an order that was not read",
 }
 

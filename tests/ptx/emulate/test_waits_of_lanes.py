@@ -47,3 +47,33 @@ def test_a_lane_whose_wait_has_ended_may_arrive_for_one_that_waits():
     text = WAITS.format(lanes=1, second="").replace("over:\n", second)
     (hang,) = whole_check(kernel_target(SET_UP.format(first=1, count=1) + text, ctas=2), {}, quick=True).refutations
     assert hang.basis is Basis.POSSIBLE
+
+
+#: Lanes of warp 1 wait where warp 0 arrives once; lane 0 arrives on the other way of their branch, or after they met.
+TWO_WAYS = """ setp.ne.u32 %p2, %r2, 0;
+ setp.eq.u32 %p1, %r1, 0;
+ @%p1 bra arrives;
+ @!%p2 bra first;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 1;
+ @!%p9 bra again;
+ bra met;
+first:
+{alone}met:
+ bar.warp.sync -1;
+{met}arrives:
+ @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3];
+"""
+
+
+@pytest.mark.parametrize(
+    ("alone", "met", "verdict"),
+    [
+        (" mbarrier.arrive.shared::cta.b64 _, [%r3];\n bra met;\n", " bra over;\n", Verdict.UNKNOWN),
+        ("", "", Verdict.REFUTED),
+    ],
+)
+def test_lanes_on_another_way_of_a_branch_may_end_a_deadlock(alone: str, met: str, verdict: Verdict) -> None:
+    """Whichever way a warp takes first. It was refuted."""
+    program = program_of(SET_UP.format(first=1, count=1) + TWO_WAYS.format(alone=alone, met=met) + "over:\n")
+    assert check(program).verdict is verdict

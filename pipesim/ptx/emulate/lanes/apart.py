@@ -85,13 +85,14 @@ class LanesApart:
 
     ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since.
     ``_sent``: those of them that have signalled since, of which lanes learn that wait. ``places``: of the instructions
-    that rely on lanes being together; kept by the owner.
+    that rely on lanes being together; ``ahead``: by which lanes signal while others of the warp, on another way of a
+    branch, wait: these do not hold them up, as the program says. Both are kept by the owner.
     """
 
-    __slots__ = ("_done", "_met", "_parted", "_sent", "accessed", "earlier", "places", "waited")
+    __slots__ = ("_done", "_met", "_parted", "_sent", "accessed", "ahead", "earlier", "places", "waited")
 
-    def __init__(self, places: set[int]) -> None:
-        self.places = places
+    def __init__(self, places: set[int], ahead: set[int]) -> None:
+        self.places, self.ahead = places, ahead
         self.accessed = self.waited = self._sent = 0
         self.earlier = 0  #: those that had accessed memory before the last access of global memory
         self._done: dict[tuple[LaneAct, int], _Done] = {}
@@ -215,6 +216,8 @@ class LanesApart:
                     after = each.knowing if fenced else -1
                 case _:
                     assert_never(before)
+            if lanes & ~each.later and each.join < 0 and before is LaneAct.WAIT and fenced:
+                self.ahead.add(here)
             if lanes & ~after:
                 self.places.add(each.join if each.join >= 0 else here)
                 del self._done[before, by]
