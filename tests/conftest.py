@@ -11,8 +11,6 @@ All tests marked ``gpu`` run in one process, however many there are: two would s
 deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
@@ -148,7 +146,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Any:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> Any:
     """For every ``--dist`` but ``each`` the scheduler of ``--dist load``, with the tests of the GPU in one process."""
     if config.getvalue("dist") == "each":
         return None
@@ -175,7 +173,7 @@ def recordings_described_once() -> Iterator[None]:
 
     once, recordings = cache(read_meta), f"{Path(__file__).resolve().parents[1] / 'traces'}{os.sep}"
 
-    def read(path: Path) -> TraceMeta:
+    def read(path: Path) -> "TraceMeta":
         return once(path) if str(path).startswith(recordings) else read_meta(path)
 
     with mock.patch.object(library, "read_meta", read):

@@ -3,8 +3,6 @@
 It imports nothing that takes long: what prints the help has it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
@@ -44,11 +42,11 @@ class Progress:
         """Around the work on several protocols; the block calls what it is given after each step."""
         return nullcontext(_ignore_step)
 
-    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+    def check_step(self, protocol: str, step: "CheckStep") -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
         return nullcontext(_ignore_unit)
 
-    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+    def redundant_step(self, protocol: str, step: "RedundantStep") -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
         return nullcontext(_ignore_unit)
 

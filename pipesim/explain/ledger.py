@@ -1,7 +1,5 @@
 """What each phase of a barrier is given, by whom, and who waits for it: every operation, entered once."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,7 +17,7 @@ class Extent(NamedTuple):
     low: int
     high: int
 
-    def join(self, other: Extent) -> Extent:
+    def join(self, other: "Extent") -> "Extent":
         """The span of both."""
         return Extent(min(self.low, other.low), max(self.high, other.high))
 

@@ -5,8 +5,6 @@ Perfetto counts in whole nanoseconds; the picoseconds of the picture are rounded
 the end of the wait that it released.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any

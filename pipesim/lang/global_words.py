@@ -4,8 +4,6 @@ The run gives what the emulator of PTX gives of a kernel: the accesses in order,
 of which :mod:`pipesim.model.word_barriers` makes barriers. It knows the answers of atomics, which roles may ask for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -121,7 +119,7 @@ class GridProgram:
         """How long it is."""
         return sum(map(len, self.program.code))
 
-    def with_accesses(self, accesses: Mapping[Place, WordAccess]) -> GridProgram:
+    def with_accesses(self, accesses: Mapping[Place, WordAccess]) -> "GridProgram":
         """With other accesses at these places."""
         return replace(self, memory=replace(self.memory, words={**self.memory.words, **accesses}))
 
@@ -143,7 +141,7 @@ class GridProgram:
         every = (*recorded.barriers, *barriers)
         return replace(recorded, code=tuple(map(tuple, code)), barriers=every, ctas=recorded.ctas + 1)
 
-    def edited(self, program: Program, turns: tuple[int, ...], resident: int) -> GridProgram | None:
+    def edited(self, program: Program, turns: tuple[int, ...], resident: int) -> "GridProgram | None":
         """The run of what roles do in ``program``, an edit of :meth:`editable`; None if one of its operations on words
         does not access one.
         """

@@ -5,8 +5,6 @@ runs, one :class:`Recorder` is current; barriers, pipelines and the warp object 
 number is entered in :class:`Tables` as roles first use it: accesses, source lines, named barriers, loops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -102,7 +100,7 @@ class Tables:
         return self.loops.setdefault(trip, len(self.loops))
 
 
-_current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
+_current: "ContextVar[Recorder | None]" = ContextVar("pipesim_recorder", default=None)
 current_recorder = _current.get  #: that of the role that runs now, None outside a role
 
 
@@ -281,7 +279,7 @@ class Recorder:
         self.registers += 1
         return self.registers - 1
 
-    def narrow_to(self, lanes: int) -> NarrowedLanes:
+    def narrow_to(self, lanes: int) -> "NarrowedLanes":
         """Only these of the executing lanes execute inside."""
         return NarrowedLanes(self, lanes)
 

@@ -1,7 +1,5 @@
 """The data of a flat program: operations of every agent, and the tables that their operands index."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -70,7 +68,7 @@ class Work:
         """How many units of this class, 0 if it has none."""
         return dict(self.amounts).get(kind, 0)
 
-    def without(self, kind: str) -> Work:
+    def without(self, kind: str) -> "Work":
         """The same with no unit of this class."""
         return replace(self, amounts=tuple(each for each in self.amounts if each[0] != kind))
 
@@ -145,7 +143,7 @@ class Access:
     offset: int
     nbytes: int
 
-    def __contains__(self, other: Access) -> bool:
+    def __contains__(self, other: "Access") -> bool:
         """Whether another one is of bytes of this one alone."""
         ends = self.offset <= other.offset and other.offset + other.nbytes <= self.offset + self.nbytes
         return ends and (self.space, self.cta) == (other.space, other.cta)

@@ -11,8 +11,6 @@ wakes a wait, but a single try looks once more, as on one of arrives: how long i
 measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -46,7 +44,7 @@ class TimedEvent(Event):
 class PhaseEvent(TimedEvent):
     """The completion of a phase as one waiting agent notices it: who completes the phase triggers it."""
 
-    def __init__(self, env: CycleEnvironment, agent: int) -> None:
+    def __init__(self, env: "CycleEnvironment", agent: int) -> None:
         super().__init__(env)
         self.agent = agent
 
@@ -54,7 +52,7 @@ class PhaseEvent(TimedEvent):
 class EngineTurn(TimedEvent):
     """The turn of an agent to use an engine: of the agents that ask in one cycle the lowest is first."""
 
-    def __init__(self, env: CycleEnvironment, agent: int) -> None:
+    def __init__(self, env: "CycleEnvironment", agent: int) -> None:
         super().__init__(env)
         self.priority = EventPriority(NORMAL + 1 + agent)
         self.succeed()

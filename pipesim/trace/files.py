@@ -5,8 +5,6 @@ checksum, the document carries those of all columns and of itself: a file reads 
 The bytes depend on the trace and on the version of pyarrow, on nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path
@@ -282,7 +280,7 @@ def _check_rows(footer: Any, rows: int, allowed: int, path: Path) -> None:
                 refuse(f"{fact} for {group.num_rows:,} rows", path)
 
 
-def _column(table: Any, name: str, path: Path) -> np.ndarray[Any, Any]:
+def _column(table: Any, name: str, path: Path) -> "np.ndarray[Any, Any]":
     column = table.column(name)
     if column.null_count:
         refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
@@ -290,7 +288,7 @@ def _column(table: Any, name: str, path: Path) -> np.ndarray[Any, Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def _narrow(column: Column) -> np.ndarray[Any, Any]:
+def _narrow(column: Column) -> "np.ndarray[Any, Any]":
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
     fitting = (kind for kind in _NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
     return column.astype(next(fitting))

@@ -5,8 +5,6 @@
 engines, which are held against them.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,7 +110,7 @@ class Loop:
     """A body, ``trips`` times; the stage and the parity move on with each iteration. Loops are not nested."""
 
     trips: int
-    body: tuple[Step, ...]
+    body: "tuple[Step, ...]"
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Only:
 
     iteration: int
     inside: bool
-    body: tuple[Step, ...]
+    body: "tuple[Step, ...]"
 
 
 Step: TypeAlias = "Wait | Arrive | State | Copy | Touch | Fetch | Group | Signal | Flag | Named | Last | Loop | Only"

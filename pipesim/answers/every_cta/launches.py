@@ -1,7 +1,5 @@
 """What a verdict on a kernel is about besides the run that was read: other CTAs, other contents, and fewer tiles."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,8 +32,8 @@ _MOST_OF_DATA = 3 << 18  #: instructions that are followed for all that data may
 
 
 def kinds_of_tiles(
-    runs: Sequence[FreeInputs], array: FreeArray, place: Mapping[str, np.ndarray], most: int
-) -> np.ndarray:
+    runs: Sequence[FreeInputs], array: FreeArray, place: "Mapping[str, np.ndarray]", most: int
+) -> "np.ndarray":
     """The kind of each tile, by its number: those that runs cannot distinguish by what they ask about one tile.
 
     ``most``: tiles that are looked at. ``place``: of the cluster whose runs these are.

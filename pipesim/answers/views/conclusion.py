@@ -1,7 +1,5 @@
 """What every answer has: its heading, which is read off the program, its conclusion, and the scope of its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -43,7 +41,7 @@ class Basis(Enum):
     POSSIBLE = "possible"  #: a schedule that PTX permits, or an order that it does not promise
     LETTER = "letter"  #: PTX leaves it undefined, and no measured hardware does it
 
-    def fails(self, threshold: Basis) -> bool:
+    def fails(self, threshold: "Basis") -> bool:
         """Whether a finding of this basis fails a check that fails on this one and all that is surer."""
         order = list(Basis)
         return order.index(self) <= order.index(threshold)
@@ -83,7 +81,7 @@ def exit_code(*answers: Answer) -> int:
     return EXIT_CODES[worst(answer.conclusion for answer in answers)]
 
 
-def of_verdict(verdict: Verdict | TraceVerdict) -> Conclusion:
+def of_verdict(verdict: "Verdict | TraceVerdict") -> Conclusion:
     """The conclusion of a verdict for every schedule, or on a trace."""
     return _OF_VERDICT[verdict.name]
 

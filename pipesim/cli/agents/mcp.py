@@ -1,7 +1,5 @@
 """``pipesim mcp``: a server of the Model Context Protocol, for agents that write kernels."""
 
-from __future__ import annotations
-
 import argparse
 from typing import TYPE_CHECKING
 
@@ -45,7 +43,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     return 0
 
 
-def _server(*, python: bool) -> Server:
+def _server(*, python: bool) -> "Server":
     """The server with its tools. MissingExtraError without the SDK."""
     try:
         from mcp import types
@@ -72,7 +70,7 @@ def _server(*, python: bool) -> Server:
     return Server("pipesim", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=tools, on_call_tool=call)
 
 
-async def _serve(server: Server) -> None:
+async def _serve(server: "Server") -> None:
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (read, write):

@@ -1,7 +1,5 @@
 """``pipesim check PATH``: the kernels of a folder, a program, a library: one in full, or a line for each."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 from collections.abc import Callable
@@ -63,8 +61,8 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
 
 
 def _show(
-    options: argparse.Namespace, paths: list[str], asked: list[FoundQuestion], before: list[KernelRow]
-) -> tuple[int, list[KernelRow]]:
+    options: argparse.Namespace, paths: list[str], asked: list[FoundQuestion], before: "list[KernelRow]"
+) -> "tuple[int, list[KernelRow]]":
     """Check, and show what is not as ``before``; the exit code, and all of it."""
     if options.list:
         rows = [each.row for each in asked]

@@ -7,8 +7,6 @@ explanation only if the edited program does all that the trace says, to its end.
 meant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -87,7 +85,7 @@ def apply_edit(program: Program, edit: Edit | CodeEdit) -> Program:
 
 
 def _explaining_lines(
-    program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], deviations: _Deviations
+    program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], deviations: "_Deviations"
 ) -> Iterator[tuple[CodeEdit, EditExplanation]]:
     """The mistakes in a line of code that explain the trace; not those of one pass where one of all passes does."""
     always: list[CodeEdit] = []
@@ -110,7 +108,7 @@ def _explaining_lines(
             yield edit, why
 
 
-def _reached(program: Program, edit: CodeEdit, deviations: _Deviations) -> bool:
+def _reached(program: Program, edit: CodeEdit, deviations: "_Deviations") -> bool:
     """Whether an agent reached the place of the edit before the divergence; of one pass, not long before."""
     for agent, pcs in places_of(program, replace(edit, iteration=-1)).items():
         came = sum(pc in deviations.ran[agent] for pc in pcs)

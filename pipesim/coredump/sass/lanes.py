@@ -1,7 +1,5 @@
 """Values of the lanes of a warp: one for all of them, one for each, or unknown; and the registers that hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
@@ -47,7 +45,7 @@ class LaneState:
         self.uniform_predicates: list[Value] = [None] * PT + [True]
         self.local: dict[int, Value] = {}  #: the words of local memory that are known
 
-    def with_lanes(self, mask: int, pc: int) -> LaneState:
+    def with_lanes(self, mask: int, pc: int) -> "LaneState":
         """The same for some of the lanes, at another instruction."""
         other = LaneState(mask, pc)
         other.registers, other.uniform = self.registers[:], self.uniform[:]
@@ -55,7 +53,7 @@ class LaneState:
         other.local = self.local.copy()
         return other
 
-    def join(self, other: LaneState) -> None:
+    def join(self, other: "LaneState") -> None:
         """Take other lanes of the warp in, with what they have."""
         chosen = tuple(bool(other.mask >> n & 1) for n in range(LANES))
         for mine, theirs in ((self.registers, other.registers), (self.predicates, other.predicates)):

@@ -1,7 +1,5 @@
 """tensor_map_fence: a copy uses a tensor map that the kernel has changed, without the fences of its proxy."""
 
-from __future__ import annotations
-
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
 from pipesim.findings.words import correction_of_forbidden, what_is_forbidden
 from pipesim.model.finding import FaultKind

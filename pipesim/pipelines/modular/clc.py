@@ -7,8 +7,6 @@ How many tiles a cluster gets is up to the data, so it is a parameter here: tile
 in which it gets them. There is always one request more than further tiles; its answer says that nothing is left.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -214,11 +212,11 @@ class TileScheduler(RegisterValue):
         """The tile that the launch gave to this cluster."""
         return WorkInfo(0, is_valid_tile=self.tiles > 0)
 
-    def work_iterator(self) -> WorkIterator:
+    def work_iterator(self) -> "WorkIterator":
         """What a role warp iterates over."""
         return WorkIterator(self, self.initial_work_info())
 
-    def scheduler_iterator(self) -> SchedulerWorkIterator:
+    def scheduler_iterator(self) -> "SchedulerWorkIterator":
         """What the scheduler warp, which is in the first CTA of the cluster only, iterates over."""
         return SchedulerWorkIterator(self, self.initial_work_info())
 

@@ -5,8 +5,6 @@ of the phase before; a completion comes after all parts of its phase; a landing 
 for; a read after what wrote its bytes. What is reached from the failure backwards is its past.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
@@ -48,7 +46,7 @@ def agents_to_show(found: Deadlock) -> frozenset[str]:
     return causes | silent
 
 
-def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
+def _ends(program: Program, past: "_Past", refuted: Refutation) -> set[int]:
     """The moves in which the failure shows."""
     if refuted.deadlock is None:
         last = range(len(refuted.schedule))[-1:]  # none of a fault that is there before the first move
@@ -63,7 +61,7 @@ def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
     return ends
 
 
-def _ends_of_fault(program: Program, past: _Past, fault: Fault | None) -> set[int]:
+def _ends_of_fault(program: Program, past: "_Past", fault: Fault | None) -> set[int]:
     """What a fault needs beside its own agent: the access it is open with, what its channel has, the end of a CTA."""
     ends: set[int] = set()
     if fault is None or fault.kind is FaultKind.STALE_WAIT:  # a wait: it comes after the phase that it was given

@@ -5,8 +5,6 @@ fences what it has written for the other proxy before it lets any agent know, ev
 and who issues a copy arrives just before it. Such a program needs no second look; any other gets one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -54,7 +52,7 @@ class _Cells(NamedTuple):
     written: set[int]
     read: set[int]
 
-    def conflicts(self, other: _Cells) -> bool:
+    def conflicts(self, other: "_Cells") -> bool:
         """True if a cell is in both, and one of the two writes it."""
         return not (
             self.written.isdisjoint(other.written)
@@ -148,7 +146,7 @@ def reads_may_be_unfenced(program: Program) -> bool:
     return _threads_reads_may_be_unfenced(program, used, touched)
 
 
-def _threads_reads_may_be_unfenced(program: Program, used: frozenset[Operation], touched: _AccessesByKind) -> bool:
+def _threads_reads_may_be_unfenced(program: Program, used: frozenset[Operation], touched: "_AccessesByKind") -> bool:
     """The same of what a thread has read, and an engine overwrites."""
     shared = touched.both(_AccessMode(generic=True, writes=False), (_AccessMode(generic=False, writes=True),))
     if any(op[0] == Op.TRANSFER_READ and op[ASYNC_ACCESS] in shared for op in used if op[0] in ENGINE_ACCESSES):

@@ -4,8 +4,6 @@ A correction is named by roles, groups of barriers and source lines, not by posi
 program that fails can be tried on the one that was asked for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 
@@ -147,7 +145,7 @@ class Repair:
     was: int = -1
     at: SourceInstruction = NOWHERE
     past: SourceInstruction = NOWHERE
-    also: tuple[Repair, ...] = ()  #: the same of other roles and groups of the same family: all of them together
+    also: "tuple[Repair, ...]" = ()  #: the same of other roles and groups of the same family: all of them together
 
     @property
     def roles(self) -> list[str]:

@@ -7,8 +7,6 @@ more often before one of them than before the other. What copies and products ac
 and is apart from nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
@@ -35,11 +33,11 @@ class _Use(NamedTuple):
     position: int = -1
     order: SharedOrder = SharedOrder.NEEDED
 
-    def may_meet(self, other: _Use) -> bool:
+    def may_meet(self, other: "_Use") -> bool:
         """Whether they are of two agents, have bytes in common of which one changes some, and need to be in order."""
         return (self.order is not other.order or self.order is SharedOrder.NEEDED) and self.may_be_at_once(other)
 
-    def may_be_at_once(self, other: _Use) -> bool:
+    def may_be_at_once(self, other: "_Use") -> bool:
         """The same where nothing orders them."""
         apart = self.part is not None and other.part is not None and self.cta == other.cta and self.part != other.part
         changed = self.writes or other.writes

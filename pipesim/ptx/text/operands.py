@@ -1,7 +1,5 @@
 """The operands of one instruction: text becomes registers, numbers, addresses and vectors."""
 
-from __future__ import annotations
-
 import ast
 import re
 import struct
@@ -50,7 +48,7 @@ class Names:
 class NameScope:
     """One block of braces. ``parsed`` remembers operands by their text, as far as they depend on this block."""
 
-    parent: NameScope | None
+    parent: "NameScope | None"
     names: Names
     number: int = 0
     depth: int = 0
@@ -60,7 +58,7 @@ class NameScope:
     labels: dict[str, str] = field(default_factory=dict)
     parsed: dict[str, Operand] = field(default_factory=dict)
 
-    def block(self) -> NameScope:
+    def block(self) -> "NameScope":
         """A block inside this one. Until it declares something, it shares the operands seen so far."""
         self.names.blocks += 1
         return NameScope(self, self.names, self.names.blocks, self.depth + 1, parsed=self.parsed)
