@@ -143,6 +143,7 @@ class Cluster(ClusterMemory):
         self.completed, self._wait_counts = 0, WaitCounts()
         self.first_parities: FirstParities = {}
         self._turns: Counter[tuple[int, Place]] = Counter()
+        self.closed: Counter[int] = Counter()  #: groups of products of wgmma, by agent
         self.boxless = BoxlessCopies()
         self.named: dict[tuple[int, int], NamedBarrier] = {}
         self.flights: deque[Landing] = deque()

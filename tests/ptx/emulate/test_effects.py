@@ -173,3 +173,37 @@ def test_a_fence_that_may_run_is_no_reason_to_doubt_an_arrival(
     assert len(program.coverage.fences) == 1
     found = check(program)
     assert (found.verdict, {each.kind for each in found.refutations}) == (verdict, kinds)
+
+
+def loaded_by_the_group_itself(early: bool = False) -> str:
+    """A warp group multiplies what thread 0 of its first warp loads, twice; ``early``: again before the wait."""
+    load = """ @%p0 bra loaded{0};
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 2048;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd2], 2048, [%r3];
+loaded{0}:
+"""
+    product = """full{0}:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], {0};
+ @!%p9 bra full{0};
+ wgmma.fence.sync.aligned;
+ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {{%r10, %r11, %r12, %r13}}, %rd1, %rd1, 1, 1, 1, 0, 0;
+ wgmma.commit_group.sync.aligned;
+"""
+    wait, again = " wgmma.wait_group.sync.aligned 0;\n", load.format(1)
+    between = again + wait if early else wait + again
+    set_up = (
+        SET_UP.format(first=1, count=1)
+        + """ mov.u64 %rd2, 268435456;
+ shr.u32 %r4, tile, 4;
+ cvt.u64.u32 %rd1, %r4;
+ or.b64 %rd1, %rd1, 68720001024;
+"""
+    )
+    return set_up + load.format(0) + product.format(0) + between + product.format(1) + wait
+
+
+def test_products_that_a_warp_has_waited_for_are_those_of_its_warp_group() -> None:
+    """What one warp does after its wait comes after the products of all four: here the next copy to their operands."""
+    right, wrong = (check(program_of(loaded_by_the_group_itself(early), 4)) for early in (False, True))
+    assert right.verdict.value == "proved"
+    assert {each.kind for each in wrong.refutations} == {FaultKind.RACE}

@@ -8,6 +8,7 @@ other.
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Engine, Fence, Op, Space
+from pipesim.model.tables import WARP_GROUP
 from pipesim.ptx.emit.record import wgmma_groups
 from pipesim.ptx.emulate.accesses import flush, overlap, read, record, transfer, write
 from pipesim.ptx.emulate.cluster import Cluster
@@ -16,7 +17,7 @@ from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import OperandShape, groups, of_tcgen05, of_wgmma, one_of, shared_place
 from pipesim.ptx.emulate.memory import SHARED_BASE
-from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, around
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status, around
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -33,9 +34,11 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     if each.has("commit_group"):
         record(cluster, warp, each.position, Op.COMMIT, Engine.WGMMA, -1)
+        cluster.closed[warp.agent] += 1
     elif each.has("wait_group"):
         groups = one_of(warp, step.get(0, warp), "the number of groups")
         record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.WGMMA, groups)
+        _wait_for_group(cluster, warp, cluster.closed[warp.agent] - groups)
     elif each.has("mma_async"):
         if each.position in cluster.code.read_early and not warp.maybe:
             stream = cluster.recorder.streams[warp.agent]
@@ -45,6 +48,19 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
                 _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,), of_wgmma(each, index))
         if step.valued:
             cluster.forget_results(warp, step, f"the result of {each.mnemonic}")
+
+
+def _wait_for_group(cluster: Cluster, warp: EmulatedWarp, closed: int) -> None:
+    """Products are those of a whole warp group: each of its warps that runs must have closed as many groups."""
+    group = warp.cta, warp.number // WARP_GROUP
+    others = [each for each in cluster.warps if (each.cta, each.number // WARP_GROUP) == group]
+
+    def done() -> bool:
+        running = (each.agent for each in others if each.status in (Status.READY, Status.BLOCKED))
+        return all(cluster.closed[agent] >= closed for agent in running)
+
+    if not done():
+        warp.block(done)
 
 
 def _read_described(
