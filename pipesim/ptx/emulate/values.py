@@ -190,20 +190,21 @@ class PerLane(_LanewiseOperators):
 
 
 class Ramp(PerLane):
-    """Lanes whose values rise evenly from lane to lane: ``first + step * lane``, as addresses mostly do."""
+    """Lanes whose values rise evenly from lane to lane: ``first + step * lane``, as addresses mostly do.
+
+    The first may vary with free inputs; as that takes long the values of all lanes are made when they are needed.
+    """
 
     __slots__ = ("first", "step")
 
     def __init__(self, first: int, step: int) -> None:
         self.first, self.step = first, step
-        self.each = list(range(first, first + WARP * step, step))
 
-    def __add__(self, other: Value) -> Value:
-        if other.__class__ is int:
-            return Ramp(self.first + other, self.step)
-        return lift(operator.add, self, other)
-
-    __radd__ = __add__
+    def __getattr__(self, name: str) -> list[Value]:
+        if name != "each":
+            raise AttributeError(name)
+        self.each = [self.first + self.step * lane for lane in range(WARP)]
+        return self.each
 
 
 class OpenAnswer(_LanewiseOperators):
@@ -340,12 +341,8 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         elif kind is Uniform:
             return _of_alike(function, a.terms, args)
     if lanes is not None:
-        if lanes.__class__ is Ramp and len(args) == _BOTH:
-            first, second = args
-            if first.__class__ is int or second.__class__ is int:
-                other = second if first is lanes else first
-                return _of_ramp(function, lanes.first, lanes.step, other, comes_first=first is lanes)
-        return lanes_of(_by_lane(function, args, known=unknown is None))
+        even = _of_ramps(function, *args) if lanes.__class__ is Ramp and len(args) == _BOTH else None
+        return lanes_of(_by_lane(function, args, known=unknown is None)) if even is None else even
     if unknown is not None and varying is None and function in _KNOWS_BITS:
         return _of_bits(function, args, unknown[0])
     if unknown is not None and function not in _TOTAL:
@@ -354,6 +351,30 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         return varying.inputs.apply(function, args)
     found = function(*args)
     return int(found) if found.__class__ is bool else found
+
+
+def _of_ramps(function: Callable[..., Value], a: Value, b: Value) -> Value | None:
+    """What rises evenly from lane to lane, where operands that do so are known to give that; None where it is slow."""
+    (first, rise), (second, other) = ((x.first, x.step) if x.__class__ is Ramp else (x, 0) for x in (a, b))
+    if not (isinstance(first, int) and isinstance(second, int)):
+        return None
+    alone, step = other == 0 and second.__class__ is int and second >= 0, None  # a number on the right
+    cuts = alone and function is _both and not second & (second + 1)
+    if function is operator.add or function is operator.sub:
+        step = rise + other if function is operator.add else rise - other
+    elif alone and (function is _times or function is operator.lshift):
+        step = function(rise, second)
+    elif cuts or (alone and function is operator.xor and not second & (second - 1) and 31 * abs(rise) < second):
+        rest = function(first + 31 * rise, second) - function(first, second)
+        step = rise if rest.__class__ is int and rest == 31 * rise else None  # the same bits change in each lane
+    if step is not None:
+        return Ramp(function(first, second), step) if step else function(first, second)
+    if first.__class__ is second.__class__ is int and 0 in (rise, other):
+        comes_first = a.__class__ is Ramp
+        return _of_ramp(
+            function, *((first, rise, second) if comes_first else (second, other, first)), comes_first=comes_first
+        )
+    return None
 
 
 def _of_alike(function: Callable[..., Value], terms: dict[object, int], args: tuple[Value, ...]) -> Value:

@@ -158,11 +158,13 @@ class GlobalAccesses:
         kind = kind_of(each.opcode, each.modifiers)
         lanes: Iterable[Value] = (address,)
         if isinstance(address, PerLane):
-            if address.__class__ is Ramp and mask == FULL and 0 <= address.step <= size and address.each[-1] < WINDOW:
-                first, last = address.first, address.each[-1]
-                self._note_lanes(each, kind, 32 * size - (last + size - first))
-                self._extend(agent, each, kind, (), [(first, last + size)], sure=sure)
-                return
+            if address.__class__ is Ramp and mask == FULL and 0 <= address.step <= size:
+                form, rise = form_of(address.first), 31 * address.step
+                if int.__int__(address.first) + rise < WINDOW:
+                    self._note_lanes(each, kind, 31 * size - rise)
+                    found_at = [(form.constant, form.constant + rise + size)]
+                    self._extend(agent, each, kind, form.terms, found_at, sure=sure)
+                    return
             lanes = address.each if mask == FULL else [address.each[lane] for lane in lanes_in(mask)]
             if integers(lanes) and max(lanes) < WINDOW:
                 ranges = runs(tuple(lanes), size)
@@ -187,7 +189,9 @@ class GlobalAccesses:
     ) -> None:
         """The lanes of ``mask`` load or store; of addresses the lower half is compared, in one memory each."""
         run, strength = {"ld": exchanges.read, "st": exchanges.write}.get(each.opcode), strength_of(each)
-        starts = [int.__int__(one) for one in lanes_of_address(address, mask)]  # no decision on the CTA
+        if address.__class__ is Ramp:  # no decision on the CTA
+            address = Ramp(int.__int__(address.first), address.step)
+        starts = [int.__int__(one) for one in lanes_of_address(address, mask)]
         if run is None or not starts or strength.volatile or strength.order is not Order.DEFAULT:
             return
         lanes = lanes_at(mask, (one & 0xFFFFFFFF for one in starts))
