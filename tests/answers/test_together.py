@@ -802,8 +802,7 @@ GIVEN_BACK = "atom.release.gpu.global.exch.b32 %r7, [%rd1], 0;"
 
 
 @pytest.mark.parametrize(
-    ("how", "given", "wrong"),
-    [("acquire", GIVEN_BACK, None), ("relaxed", GIVEN_BACK, WEAK), ("acquire", "", DEADLOCK)],
+    ("how", "given", "wrong"), [("acquire", GIVEN_BACK, None), ("relaxed", GIVEN_BACK, WEAK), ("acquire", "", DEADLOCK)]
 )
 def test_a_wait_whose_answer_one_thread_hands_to_all_is_one(
     how: str, given: str, wrong: FaultKind | Ending | None
@@ -951,12 +950,7 @@ MEET = "bar.warp.sync -1;"
         (UPDATE, 3, True, "stores what it made of them, which is not atomic"),
         ("red.global.add.u32 [%rd2], 1;", 3, False, "nothing"),
         (UPDATE.replace("[%rd2]", "[%rd3]"), 3, False, "nothing"),
-        (
-            ARRIVAL + POLL + UPDATES,
-            3,
-            True,
-            "two concurrent accesses to the same bytes",
-        ),
+        (ARRIVAL + POLL + UPDATES, 3, True, "two concurrent accesses to the same bytes"),
         (TURN.replace("UPDATE", UPDATE), 9, False, "nothing"),
         (ARRIVAL + POLL + "red.relaxed.cta.global.add.u32 [%rd2], 1;", 3, True, "writes x (flags.ptx:8)"),
         (ARRIVAL + POLL + "red.relaxed.gpu.global.add.u32 [%rd2], 1;", 3, False, "2 atomics on global memory"),

@@ -19,14 +19,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.words import MANY_WARPS, Swaps, WordsOfRun
 from pipesim.prove.atomic_orders import MOST_ORDERS, orders
 from pipesim.prove.check import check as prove
-from pipesim.prove.word_order import (
-    NO_ORDER,
-    cannot_be_seen,
-    faithful,
-    is_decided,
-    may_be_excluded,
-    more_than_orders,
-)
+from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, faithful, is_decided, may_be_excluded, more_than_orders
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops

@@ -51,9 +51,7 @@ from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL
 from pipesim.ptx.prepare import Kernel, on_global_memory
-from pipesim.ptx.text.instruction import (
-    TensorAddress,
-)
+from pipesim.ptx.text.instruction import TensorAddress
 from pipesim.trace.arrays import np
 
 _MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared

@@ -11,13 +11,7 @@ from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space, operand
 from pipesim.model.tables import Tile
-from pipesim.model.word_barriers import (
-    MOST_WRITES,
-    WordBarriers,
-    in_its_cta,
-    of_several_clusters,
-    too_narrow,
-)
+from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
 from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, WeakLoad, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
