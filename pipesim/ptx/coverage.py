@@ -185,20 +185,14 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
                 for p in loaded
             ),
         ),
-        (
-            Assumption.TENSOR_LANES,
-            (f"each warp accesses its own lanes at {at(p)}" for p in sorted(notes.own_lanes)),
-        ),
+        (Assumption.TENSOR_LANES, (f"each warp accesses its own lanes at {at(p)}" for p in sorted(notes.own_lanes))),
         (Assumption.LANES, map(at, apart)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
         (Assumption.LOOPS, (f"the loop at {at(p)} ends" for p in computes if p not in waits)),
         (Assumption.GLOBAL_LOOPS, (loop_ends(at(p)) for p in waits)),
         (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
         (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
-        (
-            Assumption.GLOBAL_WORDS,
-            (f"{word} is read by one warp before another one changes it" for word in contested),
-        ),
+        (Assumption.GLOBAL_WORDS, (f"{word} is read by one warp before another one changes it" for word in contested)),
         (Assumption.GLOBAL_WORDS, map("{} in constant memory holds its initial values".format, tables)),
         (
             Assumption.EQUAL_STORES,

@@ -319,8 +319,7 @@ def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
     signals = {graph.block_of[p] for p in kernel.code.kept if _may_signal(kernel.function.body[p])}
     inside = frozenset(block for loop in graph.loops if signals & loop.blocks for block in loop.blocks)
     found = never_wrapped(
-        [stream.code for stream in streams],
-        lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
+        [stream.code for stream in streams], lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside
     )
     places = list(cluster.recorder.barriers)
     return [places[bar] for bar in found]

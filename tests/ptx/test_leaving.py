@@ -38,8 +38,7 @@ RELAXED = MEET.replace("arrive", "arrive.relaxed")
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "right"),
-    [(MEET, MEET, True), (RELAXED, MEET, True), ("", MEET, False), (MEET, RELAXED, False)],
+    ("first", "last", "right"), [(MEET, MEET, True), (RELAXED, MEET, True), ("", MEET, False), (MEET, RELAXED, False)]
 )
 def test_the_memory_of_another_cta_is_there_from_a_first_barrier_of_the_cluster_to_a_last_one(
     first: str, last: str, *, right: bool

@@ -36,13 +36,7 @@ from pipesim.prove.counterexample.words import doubt_line
 ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
 NO_VERDICT = (*ENDED.values(), How.STOPPED, How.SOME_CTAS, How.SOME_CONTENTS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
-_EXPLAINED = (
-    CheckStep.SMALLEST,
-    CheckStep.SCHEDULE,
-    CheckStep.CORRECTIONS,
-    CheckStep.HIDDEN,
-    CheckStep.OTHERS,
-)
+_EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.HIDDEN, CheckStep.OTHERS)
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
 

@@ -38,14 +38,7 @@ from pipesim.prove.refutation import Refutation, is_of_any_kind, lines_of
 from pipesim.prove.repair.behind import Hidden
 from pipesim.prove.repair.changes.numbers import lanes
 from pipesim.prove.repair.correctable import correctable, with_places
-from pipesim.prove.repair.correction import (
-    MOST,
-    OTHER_PARITY,
-    ChangedToken,
-    Correction,
-    corrections,
-    only_line,
-)
+from pipesim.prove.repair.correction import MOST, OTHER_PARITY, ChangedToken, Correction, corrections, only_line
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.side_effects import leaves_more

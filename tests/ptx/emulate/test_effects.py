@@ -157,8 +157,7 @@ def test_reductions_of_the_same_bytes_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrives", "verdict", "kinds"),
-    [(1, Verdict.UNKNOWN, set()), (2, Verdict.REFUTED, {FaultKind.OVER_ARRIVAL})],
+    ("arrives", "verdict", "kinds"), [(1, Verdict.UNKNOWN, set()), (2, Verdict.REFUTED, {FaultKind.OVER_ARRIVAL})]
 )
 def test_a_fence_that_may_run_is_no_reason_to_doubt_an_arrival(
     arrives: int, verdict: Verdict, kinds: set[FaultKind]

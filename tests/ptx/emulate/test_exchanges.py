@@ -191,8 +191,7 @@ def test_what_one_lane_has_set_up_or_waited_for_others_use_after_they_met(body: 
 
 
 @pytest.mark.parametrize(
-    ("meet", "named"),
-    [(MADE + RELAXED, 0), (RELAXED.replace(".relaxed", ""), 0), (RELAXED, 1), (PROXY + RELAXED, 0)],
+    ("meet", "named"), [(MADE + RELAXED, 0), (RELAXED.replace(".relaxed", ""), 0), (RELAXED, 1), (PROXY + RELAXED, 0)]
 )
 def test_a_relaxed_arrive_at_the_cluster_hands_on_the_inits_of_a_fence_before_it(meet: str, named: int) -> None:
     program = kernel(MADE_ALONE.format(meet=meet + CLUSTER_WAIT))

@@ -263,10 +263,7 @@ STORIES = (
         [(at, IN_LOOP) for at in (0, 8, 16, 24)],
         {0: "a+b.full[0]", 8: "a+b.full[1]", 16: "a+b.full[2]", 24: "a+b.full[3]"},
         file="k.py",
-        copies=[
-            *((0, 64, LOADS[2]), (0, 96, LOADS[3]), (8, 64, LOADS[2])),
-            *((24, 64, LOADS[2]), (24, 96, LOADS[3])),
-        ],
+        copies=[*((0, 64, LOADS[2]), (0, 96, LOADS[3]), (8, 64, LOADS[2])), *((24, 64, LOADS[2]), (24, 96, LOADS[3]))],
         tiles=["a 64 1", "b 96 1"],
         code=[(DRAIN.format(16), IN_LOOP)],
     ),

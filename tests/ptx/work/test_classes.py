@@ -3,13 +3,7 @@
 import pytest
 
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.work.path import (
-    bytes_of,
-    class_of,
-    group_product,
-    machine_instructions,
-    products_of,
-)
+from pipesim.ptx.work.path import bytes_of, class_of, group_product, machine_instructions, products_of
 from tests.support.ptx_text import kernel
 
 

@@ -6,14 +6,7 @@ from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import (
-    NO_ADDRESS,
-    address_of,
-    check_alignment,
-    may_touch,
-    space_of,
-    starts_of,
-)
+from pipesim.ptx.emulate.effects.operands import NO_ADDRESS, address_of, check_alignment, may_touch, space_of, starts_of
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import WARP, PerLane, lanes_in, lanes_of, leaf_of, of_lane

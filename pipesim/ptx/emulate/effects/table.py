@@ -73,16 +73,7 @@ Effect = Callable[[Cluster, EmulatedWarp, DecodedStep], Any]
 
 #: Change nothing that this emulation follows.
 _NO_EFFECT = frozenset(
-    [
-        "prefetch",
-        "prefetchu",
-        "nanosleep",
-        "pmevent",
-        "discard",
-        "applypriority",
-        "brkpt",
-        "stackrestore",
-    ]
+    ["prefetch", "prefetchu", "nanosleep", "pmevent", "discard", "applypriority", "brkpt", "stackrestore"]
 )
 
 
