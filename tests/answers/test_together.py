@@ -1070,6 +1070,8 @@ ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd
         (ONE_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
         (ONE_ATOMIC, ONE_ATOMIC.replace("u32", "noftz.f16x2"), RACE),  # two elements, not one
         (REDUCES, SETS + ";", RACE),
+        (SETS + ";", SETS.replace(", 1", ", 2") + ";", None),
+        (SETS + ";", SETS.replace("gpu", "cta") + ";", RACE),
     ],
 )
 def test_bulk_reductions_are_no_race_with_what_is_strong_for_them(

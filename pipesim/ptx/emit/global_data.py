@@ -206,10 +206,10 @@ def _is_strong(one: GlobalAccess, each: Instruction) -> bool:
 
 
 def _of_several(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
-    """The bytes that atomics of several CTAs change."""
+    """The bytes that atomics or strong stores of several CTAs change."""
     by_cta: dict[int, list[Range]] = {}
     for one in accesses:
-        if one.kind is AccessKind.ATOMIC:
+        if one.kind.writes and _is_strong(one, cluster.code.body[one.position]):
             by_cta.setdefault(cluster.recorder.streams[one.agent].cta, []).extend(one.ranges)
     found, seen = list[Range](), list[Range]()
     for ranges in map(merge_ranges, by_cta.values()):
@@ -219,23 +219,22 @@ def _of_several(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
 
 def _alike(cluster: Cluster, one: GlobalAccess, *, of_several: bool) -> str | None:
     """What writes have in common that are strong for each other, so that they need no order: those of one CTA, or
-    atomics of several; None of one that is not.
+    of several; None of one that is not.
     """
     each, cta = cluster.code.body[one.position], cluster.recorder.streams[one.agent].cta
-    if one.kind is AccessKind.ATOMIC and of_several and _is_strong(one, each):
-        return f"atomic {_element(one, cluster.code.body)}"
     stores = one.kind is AccessKind.STORE and each.has_any(*STRONG) and not cluster.launch.strong_data
-    return f"{cta} {_element(one, cluster.code.body)}" if stores or one.kind is AccessKind.ATOMIC else None
+    if not stores and one.kind is not AccessKind.ATOMIC:
+        return None
+    return f"{'all' if of_several and _is_strong(one, each) else cta} {_element(one, cluster.code.body)}"
 
 
 def _element(one: GlobalAccess, body: Sequence[Instruction]) -> int:
-    """The bytes of an element, less than 0 of what is no bulk reduction.
+    """The bytes of an element, below 0 where it is not that of a bulk reduction.
 
     Accesses that overlap in part, as those of one element and of two packed ones, and a bulk reduction and what is of
     another proxy, are not morally strong (PTX ISA, "Morally strong operations", "Packed Data-types").
     """
-    kind = body[one.position].modifiers[-1]
-    size = bytes_of(kind) // (1 + kind.endswith("x2"))
+    size = bytes_of(body[one.position].modifiers[-1].removesuffix("x2"))
     return size if one.kind is AccessKind.BULK_REDUCTION else -size
 
 
