@@ -25,7 +25,7 @@ MOST_MOVES = 200_000
 
 @dataclass(eq=False)
 class DelayedRun:
-    """A run, which is made at once: as far as the ``play``, and in ``slept`` how long each agent that was held slept.
+    """A run to its end: ``play`` has its moves, and ``slept`` how long each agent that was held slept.
 
     ``gates``: until when an agent is held before an operation; ``sleeps``: for how long; ``turns``: until which other
     operation is done. ``pieces``: transfers land in pieces of any size. ``passes``: the faults after which it

@@ -193,11 +193,11 @@ class Timing:
 
 
 class LimitKind(Enum):
-    """What limits a run. The value is a phrase for a report."""
+    """What limits a run. The value is what a table says of it."""
 
-    ROLE = "a role that is always busy"
-    LOADS = "loads that arrive late"
-    SIGNALS = "signals between roles"
+    ROLE = "{role}"  #: which is always busy
+    LOADS = "loads into {group}"  #: that arrive late
+    SIGNALS = "signals on {group}"  #: between roles
 
 
 @dataclass(frozen=True)

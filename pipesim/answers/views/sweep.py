@@ -10,11 +10,11 @@ from pipesim.model.finding import Verdict
 
 
 class Metric(Enum):
-    """What configurations are ranked by. The value is a phrase for a report."""
+    """What configurations are ranked by. The value is what a report says; ``what``: throughput counts."""
 
-    PERIOD = "cycles an iteration"  #: in the steady state: lower is better
-    RUN = "cycles of the whole run"  #: of one CTA or cluster, from its first operation to its last: lower is better
-    THROUGHPUT = "throughput"  #: work in the time of the whole run: higher is better
+    PERIOD = "cycles an iteration in the steady state; lower is better"
+    RUN = "cycles of the whole run; lower is better"  #: of a CTA or cluster, from its first operation to its last
+    THROUGHPUT = "throughput: {what}, over the whole run; higher is better"  #: work in the time of the whole run
 
 
 class Comparable(Enum):

@@ -1,7 +1,6 @@
 """The words of a sweep: its metric, its values, what limits a configuration, how a command line names it."""
 
 from collections.abc import Mapping
-from typing import assert_never
 
 from pipesim.answers.views.sweep import (
     NOT_KNOWN,
@@ -27,16 +26,7 @@ _UNLIKE = {
 
 def metric_words(report: SweepReport) -> str:
     """``throughput: share of the matrix engine's time, over the whole run; higher is better``."""
-    match report.metric:
-        case Metric.PERIOD:
-            return "cycles an iteration in the steady state; lower is better"
-        case Metric.RUN:
-            return "cycles of the whole run; lower is better"
-        case Metric.THROUGHPUT:
-            what = report.unit.value if report.unit is not None else "work in a cycle"
-            return f"throughput: {what}, over the whole run; higher is better"
-        case _:
-            assert_never(report.metric)
+    return report.metric.value.format(what=report.unit.value if report.unit is not None else "work in a cycle")
 
 
 def why_metric(report: SweepReport) -> str:
@@ -67,15 +57,9 @@ def value_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
 
 def column_words(metric: Metric, unit: WorkUnit | None) -> str:
     """The head of the column of the metric."""
-    match metric:
-        case Metric.PERIOD:
-            return "period"
-        case Metric.RUN:
-            return "run"
-        case Metric.THROUGHPUT:
-            return "matrix engine" if unit is WorkUnit.MATRIX else "bytes a cycle"
-        case _:
-            assert_never(metric)
+    if metric is not Metric.THROUGHPUT:
+        return metric.name.lower()
+    return "matrix engine" if unit is WorkUnit.MATRIX else "bytes a cycle"
 
 
 def cell_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
@@ -93,15 +77,8 @@ def limit_words(times: Times | None) -> str:
     found = None if times is None else times.limited_by
     if times is None or found is None:
         return ""
-    match found.limit:
-        case LimitKind.ROLE:
-            return f"{found.role}: matrix engine" if times.at_matrix else found.role
-        case LimitKind.LOADS:
-            return f"loads into {found.group}"
-        case LimitKind.SIGNALS:
-            return f"signals on {found.group}"
-        case _:
-            assert_never(found.limit)
+    engine = ": matrix engine" if times.at_matrix and found.limit is LimitKind.ROLE else ""
+    return found.limit.value.format(role=found.role, group=found.group) + engine
 
 
 def registers_words(configuration: Configuration) -> str:

@@ -6,7 +6,7 @@ from pipesim.report.pages.protocols.run import bottleneck_words
 from pipesim.report.sentences.sweep import limit_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import columns, field, heading_lines, wrap, wrap_parts
-from pipesim.report.text.words import MINUS, NONE, count, cycles, number, percent, size
+from pipesim.report.text.words import MINUS, NONE, count, cycles, percent, size
 
 _LEAST_PERMILLE = 5  #: of the time: a gain below it is none
 
@@ -34,8 +34,7 @@ def verdict_words(verdict: Verdict | None) -> str:
 
 def metric_words(report: AdviseReport) -> str:
     """``period 1,105 cycles``."""
-    name = "period" if report.metric is Metric.PERIOD else "run"
-    return f"{name} {number((report.value + 500) // 1000)} cycles"
+    return f"{report.metric.name.lower()} {cycles(report.value)} cycles"
 
 
 def advise_sentence(report: AdviseReport) -> str:
@@ -70,9 +69,6 @@ def _stages(gains: list[Advice]) -> str:
     return "more stages gain nothing" if more else ""
 
 
-_METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}
-
-
 def advise_lines(report: AdviseReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     lines = [*heading_lines(report.heading, width), ""]
@@ -94,7 +90,7 @@ def advise_lines(report: AdviseReport, width: int) -> list[str]:
 
 
 def _table(report: AdviseReport, width: int) -> list[str]:
-    head = ("change", "limited by", _METRIC[report.metric], "gain", "memory", "proof")
+    head = ("change", "limited by", report.metric.name.lower(), "gain", "memory", "proof")
     rows = [_row(each, report) for each in report.advice if each.gain_permille is not None]
     legend = [
         f"{MINUS}{report.percent} %: in {100 - report.percent} % of the time",
@@ -110,7 +106,7 @@ def _row(each: Advice, report: AdviseReport) -> tuple[str, ...]:
     return (
         change_words(each.change, report.percent),
         limit_words(each.times) or NONE,
-        cycles(each.value) if each.metric is report.metric else f"{_METRIC[each.metric]} {cycles(each.value)}",
+        cycles(each.value) if each.metric is report.metric else f"{each.metric.name.lower()} {cycles(each.value)}",
         percent(gain) if gain >= 0 else f"{MINUS}{percent(-gain)}",
         cost_words(each, report.resources),
         verdict_words(each.verdict),

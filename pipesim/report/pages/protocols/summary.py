@@ -103,19 +103,21 @@ def _proof(each: ProtocolReport, *, wide: bool) -> str:
             return f"{GOOD} any number of {' or '.join(free)}" if wide else f"{GOOD} any {', '.join(free)}"
 
 
+#: By how a simulation ends: what its cell says, and its sentence.
+_ENDS = {
+    Ending.UNKNOWN: (f"{UNSURE} cut off", "the simulation ran out of its budget"),
+    Ending.DEADLOCK: (f"{BAD} deadlock", "the simulation ends in a deadlock"),
+}
+_FAULT = (f"{BAD} fault", "the simulation breaks a rule")
+
+
 def _simulation(each: ProtocolReport) -> str:
     """``✓ 71,489``: its length in cycles, or how it ends otherwise."""
     if each.simulation is None:
         return f"{UNSURE} {_why_none(each)}"
-    match each.simulation.outcome:
-        case Ending.FINISHED if not _faulty(each):
-            return f"{GOOD} {number(each.cycles)}"
-        case Ending.UNKNOWN:
-            return f"{UNSURE} cut off"
-        case Ending.DEADLOCK:
-            return f"{BAD} deadlock"
-        case _:
-            return f"{BAD} fault"
+    if each.simulation.outcome is Ending.FINISHED and not _faulty(each):
+        return f"{GOOD} {number(each.cycles)}"
+    return _ENDS.get(each.simulation.outcome, _FAULT)[0]
 
 
 def _why_none(each: ProtocolReport) -> str:
@@ -190,17 +192,9 @@ def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
 
 
 def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, list[str]]]:
-    if each.simulation is None:
+    if each.simulation is None or (each.simulation.outcome is Ending.FINISHED and not _faulty(each)):
         return
-    match each.simulation.outcome:
-        case Ending.FINISHED if not _faulty(each):
-            return
-        case Ending.UNKNOWN:
-            said = "the simulation ran out of its budget"
-        case Ending.DEADLOCK:
-            said = "the simulation ends in a deadlock"
-        case _:
-            said = "the simulation breaks a rule"
+    said = _ENDS.get(each.simulation.outcome, _FAULT)[1]
     yield said, [*_command("run", each), "--profile", shlex.quote(profile)]
 
 
