@@ -31,9 +31,10 @@ def questions(options: argparse.Namespace, name: str, how: HowChecked = _NOT_CHE
         with progress(f"compiling {name}"):
             return [compiled_question(name, functions, options.arch, options.sets, how)]
     kernels, sizes = _kernels(options, Path(name)), dict[str, LaunchBeside]()
-    named = [each for each in kernels if any(is_named(each.name, entry) for entry in options.entries)]
-    if options.entries:
-        kernels = named or [chosen(Path(name), kernels, options.entries[0])]
+    entries = options.entries or _entry_of(getattr(options, "launch", ""))
+    named = [each for each in kernels if any(is_named(each.name, entry) for entry in entries)]
+    if entries:
+        kernels = named or [chosen(Path(name), kernels, entries[0])]
     if Path(name).suffix in SOURCES:
         from hwkernels.device.source_ptx import written_sizes
 
@@ -44,6 +45,14 @@ def questions(options: argparse.Namespace, name: str, how: HowChecked = _NOT_CHE
         for kernel in kernels
         for known in tuple(beside(kernel)) or (sizes.get(kernel.name, LaunchBeside()),)
     ]
+
+
+def _entry_of(launch: str) -> list[str]:
+    """The kernel that a launch file names, in a list; none without a file, or where it names none."""
+    from pipesim.ptx.launch.file import LAUNCH_FILE, read_launch
+
+    entry = read_launch(LAUNCH_FILE.read_text(Path(launch)), launch, open_block=True).entry if launch else ""
+    return [entry] if entry else []
 
 
 def _kernels(options: argparse.Namespace, path: Path) -> list[FoundKernel]:

@@ -101,6 +101,8 @@ def test_what_is_refuted_or_not_read_decides_the_exit_code(call: Call) -> None:
     listed = rows(call, "dump", "--list", "--entry", "f<32>")
     assert [(each["name"], each["title"], each["verdict"]) for each in listed] == [("_Z1fILi32EEvPi", "f<32>", "")]
     assert call("check", "dump", "--entry", "f<32>").out.startswith("f<32>   grid 1 CTA")
+    Path("of_f.json").write_text(json.dumps(LAUNCH | {"entry": "_Z1fILi32EEvPi", "grid": [2, 1, 1]}))
+    assert call("check", "dump/plain.ptx", "--launch", "of_f.json").out.startswith("f<32>   grid 2 CTAs")
 
 
 def test_the_commands_of_a_list_have_what_was_given(call: Call) -> None:
