@@ -97,7 +97,7 @@ class _Judge:
         inputs = readings[0].inputs
         self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
         self._image = readings[0].image
-        self._changes_maps = kernel.code.changes_maps
+        self._changes_maps = any(each.opcode == "tensormap" for each in self._body)
         self._by_changed: dict[int, set[Form]] = defaultdict(set)  #: maps that the kernel may change, by position
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
