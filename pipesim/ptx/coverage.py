@@ -12,6 +12,7 @@ from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.global_memory.global_accesses import kind_of
 from pipesim.ptx.emulate.shared_uses import storing_at_once, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
@@ -164,6 +165,9 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
     return [said for p, said in found.items() if (p in disturbs) is unread]
 
 
+MEMORY_OF_ONE = "what the kernel writes is the memory of one pointer or tensor map alone"
+
+
 def _assumptions(words: _Words) -> Iterator[Assumed]:
     """What is assumed, place by place."""
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
@@ -176,6 +180,9 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
     policies = sorted((notes.policies | memory.policies).items())
     apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
+    data, on_global = words.cluster.data, filter(may_touch_global, kernel.function.body)
+    is_apart = data is not None and data.asked and notes.alike  # what data decides is the same for all
+    is_apart = is_apart and any(kind_of(each.opcode, each.modifiers).writes for each in on_global)
     loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
     for kind, said in (
         (
@@ -193,6 +200,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
         (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
         (Assumption.GLOBAL_WORDS, (f"{word} is read by one warp before another one changes it" for word in contested)),
+        (Assumption.BUFFERS, [MEMORY_OF_ONE] if is_apart else []),
         (Assumption.GLOBAL_WORDS, map("{} in constant memory holds its initial values".format, tables)),
         (
             Assumption.EQUAL_STORES,

@@ -3,7 +3,7 @@
 import pytest
 
 from pipesim.answers.check import check
-from pipesim.model.coverage import NotJudgedKind
+from pipesim.model.coverage import Assumption, NotJudgedKind
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.data_answers import MOST_LAPS, DataAnswers
 from pipesim.ptx.free.varying import FreeInputs, Varying
@@ -109,6 +109,8 @@ COPIED = """bar.sync 0; fence.proxy.async; bar.sync 0; setp.eq.u32 %p3, %r1, 1; 
 def test_a_branch_that_is_made_of_one_word_is_the_same_for_all(place: str, between: str, verdict: Verdict) -> None:
     found = check(target(SAME.format(place=place, between=between)), {}, quick=True)
     assert found.verdict is verdict
+    other = any(each.kind is Assumption.BUFFERS for each in found.heading.coverage.assumed)
+    assert other == ("[%rd2], [tile]" in between)  # which may be the same memory
 
 
 def test_what_fails_before_the_first_answer_is_refuted() -> None:

@@ -12,7 +12,7 @@ from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
 from pipesim.prove.refutation import Refutation
-from pipesim.ptx.coverage import kind_on_global, place_in, unfenced_maps
+from pipesim.ptx.coverage import MEMORY_OF_ONE, kind_on_global, place_in, unfenced_maps
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emulate.global_memory.global_accesses import strength_of
 from pipesim.ptx.emulation import emulate
@@ -145,8 +145,8 @@ def with_global_memory(program: Program, kernel: Kernel, found: GridMemory) -> P
 def _coverage(coverage: Coverage, kernel: Kernel, found: GridMemory) -> Coverage:
     forbidden = [*(_forbidden(kernel, each) for each in found.races), *unfenced_maps(kernel, found.unfenced)]
     forbidden = [each for each in forbidden if each not in coverage.forbidden]
-    assumed = [Assumed(Assumption.BUFFERS, "what the kernel writes is the memory of one pointer or tensor map alone")]
-    assumed = assumed if found.apart and not found.cut else []
+    assumed = [Assumed(Assumption.BUFFERS, MEMORY_OF_ONE)]
+    assumed = assumed if found.apart and not found.cut and assumed[0] not in coverage.assumed else []
     for position in sorted(found.equal):
         what = f"warps or lanes that store to the same bytes at {place_in(kernel, position)} store the same"
         assumed.append(Assumed(Assumption.EQUAL_STORES, what))

@@ -145,6 +145,7 @@ class Notes:
     another way of a branch; ``exchanged``: where
     lanes access what others of their warp have accessed, in order only as they run in step;
     ``fences_of_some``: bytes that lanes have written before others alone execute a proxy fence, with its position;
+    ``alike``: whether loads of memory are taken to give the same, as nothing is stored there by its pointer;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``own_lanes``: those of tensor memory by a warp at the lanes of the first; ``fences``: those of
@@ -164,6 +165,7 @@ class Notes:
     passed_over: set[int] = field(default_factory=set)
     apart: set[int] = field(default_factory=set)
     ahead: set[int] = field(default_factory=set)
+    alike: bool = False
     unread: dict[int, str] = field(default_factory=dict)
     policies: dict[int, str] = field(default_factory=dict)
     inferred: dict[int, str] = field(default_factory=dict)

@@ -187,7 +187,9 @@ def _is_alike(cluster: Cluster, each: Instruction) -> bool:
 
     Two strong loads may see what another thread, the host or a peer stores between them.
     """
-    return each.position in cluster.code.only_loaded and not each.has_any(*_STRONG)
+    alike = each.position in cluster.code.only_loaded and not each.has_any(*_STRONG)
+    cluster.notes.alike |= alike
+    return alike
 
 
 def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
