@@ -101,6 +101,23 @@ def test_a_window_is_the_same_from_its_end_on(tmp_path: Path, tiles: int) -> Non
         assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
 
 
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_sum_that_also_falls_is_the_same_where_its_bounds_are_beyond_what_decides(
+    tmp_path: Path, *, twin: bool
+) -> None:
+    """``min(n / 128 + (n % 128 != 0), 3)``, which the twin is not where ``n / 128 + n % 128`` is 2,000,000."""
+    more = (
+        " shr.u32 %r33, %r22, 7;\n and.b32 %r32, %r22, 127;\n setp.ne.u32 %p4, %r32, 0;\n selp.u32 %r31, 1, 0, %p4;\n"
+    )
+    more += " add.u32 %r30, %r33, %r31;\n min.u32 %r30, %r30, 3;\n mov.u32 %r31, %r30;\n"
+    more += (
+        " add.u32 %r32, %r32, %r33;\n setp.eq.u32 %p4, %r32, 2000000;\n @%p4 add.u32 %r31, %r31, 1;\n" if twin else ""
+    )
+    report = checked(ring(tmp_path, more, other=31), "n")
+    claimed = sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
+    assert claimed is not twin
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_two_classes_may_do_the_same(tmp_path: Path, *, twin: bool) -> None:

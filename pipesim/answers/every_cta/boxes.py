@@ -33,11 +33,15 @@ class Box:
             high += factor * (most if factor > 0 else least)
         return low, high
 
-    def _of_atom(self, atom: Atom) -> Ends:
+    def _ends_of(self, atom: Atom) -> Ends | None:
+        """Of one that depends on no others in boxes."""
         if not atom.in_memory:
             return (self._place.number(Form(0, ((atom, 1),))),) * 2
-        if atom.function is None:
-            return self.ends[atom.name, self._place.number(atom.arguments[0])]
+        return self.ends[atom.name, self._place.number(atom.arguments[0])] if atom.function is None else None
+
+    def _of_atom(self, atom: Atom) -> Ends:
+        if (known := self._ends_of(atom)) is not None or atom.function is None:
+            return known or (atom.low, atom.high)
         parts = [self.bounds(each) for each in atom.arguments]
         if all(low == high for low, high in parts):
             return (int(atom.function(*(low for low, _ in parts))),) * 2

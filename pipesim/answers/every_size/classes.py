@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipesim.answers.every_cta.conditions import covered, holds_to
+from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
+from pipesim.answers.every_cta.reach import holds_to
 from pipesim.answers.every_size.boundaries import Asked, boundary_values
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
