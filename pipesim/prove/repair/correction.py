@@ -1,14 +1,14 @@
 """A likely correction: the single change of the protocol with which it is proved. Where none is, nothing is said."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain
 
 from pipesim.explain.causes import is_unserved
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER, SIGNALS
-from pipesim.model.ops import Engine, operand
+from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
@@ -32,9 +32,11 @@ from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.handovers import readers_of
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind, fits_words, words_of
 from pipesim.prove.repair.side_effects import leaves_more, serialised
+from pipesim.prove.repair.sites import barrier_of, operations_of, pairs
 from pipesim.prove.repair.wording.added_line import AddedLine, added_line, beside, line_of
 from pipesim.prove.repair.wording.sentences import sentence
 
+K = RepairKind
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
@@ -100,8 +102,9 @@ def corrections(
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
     beyond, other = (other, None) if asked is program else (None, other)
-    trials = _Trials(program, asked, unit, most, again, other, hang=refuted.deadlock is not None)
-    trials.of_whole = asked.words_cta >= 0 and (refuted.fault is None or refuted.fault.kind.traps)
+    traps = refuted.fault is None or refuted.fault.kind.traps
+    hang, of_whole = refuted.deadlock is not None, asked.words_cta >= 0 and traps
+    trials = _Trials(program, asked, other, unit, most, again, hang, of_whole)
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises, or fits one size: something else may be wrong instead
     for rank, repair in candidates(program, refuted, asked, of_words, other):
@@ -111,7 +114,7 @@ def corrections(
             continue  # what makes agents wait for each other ends no hang
         if held is not None and not _instead(held[1].repair, repair):
             continue
-        known = {RepairKind.EVERY_TIME, *(each.repair.kind for _, each in found)}  # which moves much else at times
+        known = {K.EVERY_TIME, *(each.repair.kind for _, each in found)}  # which moves much else at times
         if found and (rank > found[0][0] or repair.meets or repair.kind in known):
             continue
         large = trials.proved(repair)
@@ -146,28 +149,22 @@ def _instead(held: Repair, other: Repair) -> bool:
     return not held.serialises or other.kind in _IS_ON or (other.kind, other.was) == _LATER
 
 
+@dataclass
 class _Trials:
     """The changes of a small program and of the one that was asked for that have been tried; ``left`` operations may
-    still be.
+    still be. ``of_whole``: CTAs talk, and what comes after the hang or the trap has no values of words yet.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        asked: Program,
-        unit: Callable[[int, int], None] | None,
-        most: int,
-        again: Callable[[Repair], bool] | None,
-        other: Program | None,
-        *,
-        hang: bool,
-    ) -> None:
-        self.left, self._hang = most, hang
-        self.of_whole = False  # CTAs talk, and what comes after the hang or the trap has no values of words yet
-        self._talk = asked.words_cta >= 0
-        self._program, self._asked, self._unit, self._again, self._other = program, asked, unit, again, other
-        self._small: dict[object, bool] = {}  # by code: whether it is proved
-        self._large: set[object] = set()  # changes that make one small program may make several large ones
+    program: Program
+    asked: Program
+    other: Program | None
+    unit: Callable[[int, int], None] | None
+    left: int
+    again: Callable[[Repair], bool] | None
+    hang: bool
+    of_whole: bool
+    small: dict[object, bool] = field(default_factory=dict)  #: by code: whether it is proved
+    large: set[object] = field(default_factory=set)  #: changes that make one small program may make several large ones
 
     def proved(self, repair: Repair) -> Program | None:
         """The program that was asked for with the change, if it is proved, the small one is, and no other makes it.
@@ -175,39 +172,39 @@ class _Trials:
         None if it leaves more bytes that no agent reads. To the small one what it executes in no iteration cannot be
         added.
         """
+        talk = self.asked.words_cta >= 0
         if repair.kind in OF_WORDS:
-            self.left -= sum(map(len, self._asked.code)) * _OF_A_RUN
-            return self._asked if self._again is not None and self._again(repair) else None
-        small = apply_repair(self._program, repair)
-        other = None if self._other is None else apply_repair(self._other, repair)
-        if small is other is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
+            self.left -= sum(map(len, self.asked.code)) * _OF_A_RUN
+            return self.asked if self._proves_again(repair) else None
+        small = apply_repair(self.program, repair)
+        other = None if self.other is None else apply_repair(self.other, repair)
+        if small is other is None and repair.kind not in (K.EVERY_TIME, K.TRIPS, K.PRIME):
             return None
-        if small is not None and not self.of_whole and not self._holds(small):
+        if not all(each is None or self._holds(each) for each in (None if self.of_whole else small, other)):
             return None
-        if other is not None and not self._holds(other):
+        large = apply_repair(self.asked, repair)
+        if large is None or large.code in self.large:
             return None
-        large = apply_repair(self._asked, repair)
-        if large is None or large.code in self._large:
-            return None
-        self._large.add(large.code)
-        self.left -= sum(map(len, large.code)) * (_OF_A_RUN if self._talk else small is None)
-        if self._talk:
-            return large if self._again is not None and self._again(repair) else None
-        if self.proves(large) and not leaves_more(self._asked, large):
+        self.large.add(large.code)
+        self.left -= sum(map(len, large.code)) * (_OF_A_RUN if talk else small is None)
+        if not talk and self.proves(large) and not leaves_more(self.asked, large):
             return large
-        return large if self._again is not None and self._again(repair) else None
+        return large if self._proves_again(repair) else None
+
+    def _proves_again(self, repair: Repair) -> bool:
+        return self.again is not None and self.again(repair)
 
     def proves(self, program: Program | None) -> bool:
         """Whether it is proved; a check refutes at length."""
         return program is not None and holds(program) and check(program, max_states=1).verdict is Verdict.PROVED
 
     def _holds(self, small: Program) -> bool:
-        if small.code not in self._small:
-            if self._unit is not None:
-                self._unit(len(self._small), 0)
+        if small.code not in self.small:
+            if self.unit is not None:
+                self.unit(len(self.small), 0)
             self.left -= sum(map(len, small.code))
-            self._small[small.code] = self.left >= 0 and holds(small, may_hang=self._hang)
-        return self._small[small.code]
+            self.small[small.code] = self.left >= 0 and holds(small, may_hang=self.hang)
+        return self.small[small.code]
 
 
 def only_line(before: Program, after: Program, line: Callable[[int, int], str]) -> str:
@@ -267,69 +264,45 @@ def _of_pipelines(
     program: Program, refuted: Refutation, asked: Program, of_words: Collection[Ranked], other: Program | None
 ) -> Iterator[Ranked]:
     """What may correct a hang, or a fault of any other kind: changes of what agents do with barriers and words."""
-    fault = refuted.fault
+    fault, groups, talk = refuted.fault, groups_of(program, refuted), program.words_cta >= 0
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
-    unserved = any(is_unserved(program, each, asked) for each in blocked)
-    of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
-    touching = (fault.agent, fault.other_agent) if fault is not None and of_bytes else ()
-    roles = frozenset(program.agents[agent].role for agent in touching)
-    if unserved:
-        waiting = {each.agent for each in blocked if is_unserved(program, each, asked)}
-        roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in waiting])
-    groups = groups_of(program, refuted)
-    if unserved and roles:
-        roles |= _signalling(asked, groups)
-    at = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)) if fault is not None else ()
-    at = () if fault is not None and fault.kind is FaultKind.INVALIDATED else at  # the inval is as likely
-    sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
-    found: Iterator[Ranked] = merge(invals(program, fault), repairs(program, groups, roles, asked, sites), key=_rank)
-    if program.words_cta >= 0:
+    unserved = {each.agent for each in blocked if is_unserved(program, each, asked)}
+    roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in unserved])
+    if roles:  # those that signal some stages of groups of which nothing signals the one that is waited for
+        roles |= {role for role, group in pairs(asked, lambda op: op[0] in SIGNALS) if group in groups}
+    at = (
+        operations_of(fault) if fault is not None and fault.kind is not FaultKind.INVALIDATED else ()
+    )  # the inval is as likely
+    sites = [program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0]
+    several = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
+    roles = frozenset(program.agents[agent].role for agent, _ in at) if several else roles
+    raced = {site.about for site in sites} if several and fault is not None and fault.kind is FaultKind.RACE else set()
+    found: Iterator[Ranked] = merge(
+        invals(program, fault), repairs(program, groups, roles, asked, frozenset(sites)), key=_rank
+    )
+    if talk:
         words = words_of(program)
         of_ctas = (each for each in found if fits_words(each[1], words))
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
-    found = merge(of_reads_again(program, fault), found, key=_rank) if fault is not None else found
-    races = fault is not None and fault.kind is FaultKind.RACE and touching
-    raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
-    found = of_uses(program, fault, found) if fault is not None and raced else found
+    if fault is not None:
+        found = merge(of_reads_again(program, fault), found, key=_rank)
+        found = of_uses(program, fault, found) if raced else found
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
         more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)
-        more = iter(()) if program.words_cta >= 0 else more
-        found = iter(dict.fromkeys(merge(found, more, key=_rank)))
+        found = iter(dict.fromkeys(merge(found, () if talk else more, key=_rank)))
     found = (each for each in found if not (raced and each[1].is_after_uses) or each[1].past.about in raced)
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
-
-
-def _signalling(program: Program, groups: frozenset[str]) -> frozenset[str]:
-    """The roles that signal some stages of groups of which nothing signals the one that is waited for."""
-    found = (
-        program.agents[agent].role
-        for agent, code in enumerate(program.code)
-        for op in code
-        if op[0] in SIGNALS and operand(op, "barrier") >= 0 and program.barriers[operand(op, "barrier")].name in groups
-    )
-    return frozenset(found)
 
 
 def _rank(each: Ranked) -> int:
     return each[0]
 
 
-_IS_ON = frozenset(
-    {
-        RepairKind.SYNC,
-        RepairKind.SHIFT,
-        RepairKind.OTHER_GROUP,
-        RepairKind.SWAP,
-        RepairKind.PHASES,
-        RepairKind.STAGES,
-        RepairKind.CARRY,
-    }
-)
-_LATER = RepairKind.MOVE, 1  #: an arrive that comes an iteration later, which serialises nothing
-_OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
-
-
+#: What an instruction is on.
+_IS_ON = frozenset({K.SYNC, K.SHIFT, K.OTHER_GROUP, K.SWAP, K.PHASES, K.STAGES, K.CARRY})
+_LATER = K.MOVE, 1  #: an arrive that comes an iteration later, which serialises nothing
+_OTHER_PHASE = frozenset({K.PHASES, K.STAGES, K.LAPS, K.LEAVE_OUT})
 _OF_BYTES = frozenset({FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.UNINITIALISED_READ})
 
 
@@ -337,24 +310,15 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
     """The groups of barriers that a failure is about: those waited for, or which guard the bytes that are used."""
     fault, found = refuted.fault, refuted.deadlock
     if found is not None:
-        causes = (
-            core(found)
-            if any(b.missed >= 0 or b.lapped_by for b in found.blocked)
-            else {b.agent for b in found.blocked}
-        )
-        named = {b.barrier.rpartition("[")[0] or b.barrier for b in found.blocked if b.agent in causes}
+        missed = any(each.missed >= 0 or each.lapped_by for each in found.blocked)
+        causes = core(found) if missed else {each.agent for each in found.blocked}
+        named = {each.barrier.rpartition("[")[0] or each.barrier for each in found.blocked if each.agent in causes}
         return frozenset(name.removeprefix("named barrier ") for name in named)
     if fault is None:
         return frozenset()
-    groups = {program.barriers[fault.barrier].name} if fault.barrier >= 0 else set()
     op = program.code[fault.agent][fault.pc]
     if op[0] in ON_NAMED_BARRIER:
         return frozenset({str(program.named_barrier(op))})
-    agents = {agent for agent in (fault.agent, fault.other_agent) if agent >= 0}
-    groups |= {
-        program.barriers[operand(op, "barrier")].name
-        for agent in agents
-        for op in program.code[agent]
-        if op[0] in CORRECTABLE
-    }
-    return frozenset(groups)
+    own = [op for agent, _ in operations_of(fault) if agent >= 0 for op in program.code[agent] if op[0] in CORRECTABLE]
+    barriers = {fault.barrier, *map(barrier_of, own)} - {-1}
+    return frozenset(program.barriers[barrier].name for barrier in barriers)

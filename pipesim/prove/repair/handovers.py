@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.sites import arrives, barrier_of, barriers_of, cells_of, executions, members
+from pipesim.prove.repair.sites import ARRIVES, arrives, barrier_of, barriers_of, cells_of, executions, members
 
 
 def waited_before(program: Program, agent: int, group: str) -> set[str]:
@@ -36,7 +36,7 @@ def waited_before(program: Program, agent: int, group: str) -> set[str]:
 def arriving_on(program: Program, group: str, but: str = "") -> list[int]:
     """The agents that arrive on a group, but those of one role."""
     mine, agents = set(barriers_of(program, group)), program.agents
-    every = (each.agent for each in executions(program) if arrives(each.op) and barrier_of(each.op) in mine)
+    every = (each.agent for each in executions(program, ops=ARRIVES) if barrier_of(each.op) in mine)
     return list(dict.fromkeys(agent for agent in every if agents[agent].role != but))
 
 

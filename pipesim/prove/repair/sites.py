@@ -10,10 +10,10 @@ from pipesim.model.edits import (
     delete_operations,
     insert_operations,
     listing,
-    releases,
     reorder_operations,
     replace_operations,
 )
+from pipesim.model.finding import Fault
 from pipesim.model.groups import (
     COMMITS,
     ENGINE_ACCESSES,
@@ -25,10 +25,11 @@ from pipesim.model.groups import (
     STAGE_WORK,
     TOUCHES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 
+ARRIVES = COMMITS | {int(Op.ARRIVE), int(Op.CP_ASYNC_ARRIVE)}  #: where they name a barrier
 _SILENT = PRIVATE - {int(Op.FENCE)}  #: no operation is placed beside them
 
 
@@ -37,17 +38,18 @@ _SILENT = PRIVATE - {int(Op.FENCE)}  #: no operation is placed beside them
 
 def barrier_of(op: Operation) -> int:
     """The barrier that an operation names, -1 if none."""
-    return operand(op, "barrier") if op[0] in ON_BARRIER else -1
-
-
-def gives_back(op: Operation) -> bool:
-    """True for what signals to others that an agent is done with a stage: an arrive without bytes, or a commit."""
-    return releases(op) or (op[0] in COMMITS and barrier_of(op) >= 0) or op[0] == Op.CP_ASYNC_ARRIVE
+    at = AT["barrier"].get(op[0])
+    return -1 if at is None else op[at]
 
 
 def arrives(op: Operation) -> bool:
     """True for an arrive, with bytes or without, or a commit to a barrier."""
-    return op[0] == Op.ARRIVE or gives_back(op)
+    return op[0] in ARRIVES and barrier_of(op) >= 0
+
+
+def gives_back(op: Operation) -> bool:
+    """True for what signals to others that an agent is done with a stage: an arrive without bytes, or a commit."""
+    return arrives(op) and (op[0] != Op.ARRIVE or not operand(op, "expect"))
 
 
 def works(op: Operation) -> bool:
@@ -80,6 +82,11 @@ def executions(program: Program, role: str = "", ops: Set[int] | None = None) ->
         for pc, (op, site) in enumerate(zip(program.code[agent], program.instructions[agent], strict=True)):
             if ops is None or op[0] in ops:
                 yield Execution(agent, pc, op, site)
+
+
+def operations_of(fault: Fault) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The two operations that a fault is about, each by agent and place; -1 where there is none."""
+    return (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
 
 
 # instructions

@@ -20,6 +20,7 @@ from pipesim.prove.repair.sites import (
     cells_of,
     executions,
     gives_back,
+    operations_of,
     roles_of,
     sites_of,
     stages_in,
@@ -119,7 +120,7 @@ def elsewhere(me: AgentCode, repair: Repair) -> Listing:
 
 def of_reads_again(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a fault at a read of bytes that the agent has read before, as often: without it, and all others of them."""
-    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+    for agent, pc in operations_of(fault):
         if agent < 0 or pc < 0 or not program.coverage.extracted or program.code[agent][pc][0] != Op.READ:
             continue
         place, late = operand(program.code[agent][pc], "access"), program.instructions[agent][pc]

@@ -39,6 +39,7 @@ from pipesim.prove.repair.sites import (
     numbers_of,
     on_engine,
     operations_at,
+    operations_of,
     pairs,
     roles_of,
     site_of,
@@ -180,10 +181,6 @@ def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator
     return merge(of_race(program, fault), told, found, key=rank)
 
 
-def _sides(fault: Fault) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
-
-
 def _meetings(program: Program, role: str, at: SourceInstruction, rank: int, was: int) -> Iterator[Ranked]:
     """The warps of a role meet before an instruction, or (``was`` 1) after it."""
     for numbers, count in _meeting_places(program, role):
@@ -194,7 +191,7 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a race for bytes that transfers read their agents' wait; of warps with the same code a meeting of all before
     an access of threads.
     """
-    sides, team = _sides(fault), team_of(program, fault.agent)
+    sides, team = operations_of(fault), team_of(program, fault.agent)
     if fault.other_agent >= 0 and program.agents[fault.other_agent].role in team.split(","):
         for agent, pc in sides:
             op = program.code[agent][pc]
@@ -237,7 +234,7 @@ def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
     tile that it is for.
     """
     late: list[Ranked] = []
-    for agent, pc in _sides(fault):
+    for agent, pc in operations_of(fault):
         role, use, op = program.agents[agent].role, site_of(program, agent, pc), program.code[agent][pc]
         if op[0] == Op.TRANSFER_READ:
             yield from _earlier_waits(program, role, agent, operand(op, "engine"))
@@ -249,7 +246,7 @@ def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
 
 def of_signals_for_all(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of bytes that several warps read, and of which one alone says that they are: they meet before it does."""
-    for agent, pc in _sides(fault):
+    for agent, pc in operations_of(fault):
         if agent < 0 or pc < 0 or program.code[agent][pc][0] not in READS_MEMORY:
             continue
         team, use = team_of(program, agent), site_of(program, agent, pc)
@@ -266,7 +263,7 @@ def of_signals_for_all(program: Program, fault: Fault) -> Iterator[Ranked]:
 
 def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a race for bytes that warps of a kernel read, what they signal before it: after their last read there."""
-    for agent, pc in _sides(fault) if program.coverage.extracted else ():
+    for agent, pc in operations_of(fault) if program.coverage.extracted else ():
         role, use = program.agents[agent].role, site_of(program, agent, pc)
         for site in _signals_of(program, role) if use.op in ACCESSES and use.line else ():
             first = next((each for each in program.instructions[agent] if each in (site, use)), use)

@@ -13,6 +13,7 @@ from pipesim.prove.repair.changes.numbers import arrivals_of, count_of
 from pipesim.prove.repair.handovers import arriving_on, first_parities, readers_of, returned_after, shares_memory
 from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
+    ARRIVES,
     AgentCode,
     arrived_at,
     arrives,
@@ -98,7 +99,8 @@ def _handed_over(
 def _counted_in(program: Program, role: str, group: str, users: list[int]) -> Iterator[Ranked]:
     """The agents of a role that use the stages of a group and do not arrive, and the count with them."""
     mine = set(barriers_of(program, group))
-    heard = {each.agent for each in executions(program) if gives_back(each.op) and barrier_of(each.op) in mine}
+    every = executions(program, ops=ARRIVES)
+    heard = {each.agent for each in every if barrier_of(each.op) in mine and gives_back(each.op)}
     silent = [agent for agent in users if agent not in heard]
     was, now = count_of(program, group), arrivals_of(program, group)
     waits = {name for one in silent for name in _awaited_groups(program, one)}
@@ -122,9 +124,11 @@ def of_waits(program: Program) -> Iterator[Ranked]:
             likely, slip = first_parities(program, *pair), 5 if program.coverage.extracted and kind is K.PHASES else 6
             once = 3 * _waits_once(program, *pair)  # with the other parity it does not wait at all
             yield from ((4 + once * start if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
+    given = pairs(program, arrives)
     for role in roles_of(program):
+        ends = [group for one, group in given if one == role]
         for group in (group for group in groups_in(program) if (role, group) not in waits):
-            yield from _of_a_wait(program, role, group)
+            yield from _of_a_wait(program, role, group, ends, waits)
     for role, group in waits:  # it may wait at its end alone
         starts = first_parities(program, role, group)
         yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
@@ -184,15 +188,16 @@ def _waits_once(program: Program, role: str, group: str) -> bool:
     return len(set(waits)) == len(waits)
 
 
-def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
+def _of_a_wait(
+    program: Program, role: str, group: str, ends: list[str], waits: list[tuple[str, str]]
+) -> Iterator[Ranked]:
     """A wait of a role for a group, with the parities that the first lap could have.
 
-    Before it signals the group after whose phase others give this one back; else before any that it signals.
+    Before it signals the group after whose phase others give this one back; else before any that it signals: of the
+    groups ``ends``.
     """
     starts, returned = first_parities(program, role, group), returned_after(program, role, group)
-    ends = [other for one, other in pairs(program, arrives) if one == role]
-    asked = pairs(program, lambda op: op[0] in PARITY_WAITS)
-    served = any(other == group for _, other in asked) and any(one == role for one, _ in asked)
+    served = any(other == group for _, other in waits) and any(one == role for one, _ in waits)
     unlikely = group in ends or not shares_memory(program, role, arriving_on(program, group, role))
     rank = 7 if unlikely or (served and returned.isdisjoint(ends)) else 5
     others = sorted((end for end in ends if len(ends) > 1 and end != group), key=lambda end: end not in returned)
