@@ -1,5 +1,6 @@
 """What ptxas makes of the recorder: clocks that are read when they should be, and no predicate that is waited for."""
 
+import importlib.metadata
 import re
 import subprocess
 from pathlib import Path
@@ -9,8 +10,13 @@ import pytest
 from hwkernels.rewriter import Encoding, assemble
 from hwkernels.rewriter.assemble import find_ptxas
 from pipesim.errors import HardwareError
-from tests.support.cuda_tools import nvdisasm
 from tests.support.rewritten_ring import rewritten, ring
+
+
+def nvdisasm() -> Path:
+    """The disassembler of cubins, as NVIDIA's package installs it."""
+    files = importlib.metadata.files("nvidia-cuda-nvdisasm") or []
+    return next(Path(str(file.locate())) for file in files if file.name == "nvdisasm")
 
 
 def has_ptxas() -> bool:
