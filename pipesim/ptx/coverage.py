@@ -179,7 +179,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     computes = uncounted_loops(kernel.function, kernel.code.regions.graph, kernel.code.regions.uses, followed)
     contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
     policies = sorted((notes.policies | memory.policies).items())
-    apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
+    apart = sorted(notes.apart | kernel.code.of_lanes_together)
     data, on_global = words.cluster.data, filter(may_touch_global, kernel.function.body)
     is_apart = data is not None and data.asked and notes.alike  # what data decides is the same for all
     is_apart = is_apart and any(kind_of(each.opcode, each.modifiers).writes for each in on_global)

@@ -205,12 +205,16 @@ class Code:
         return len(self._number)
 
     @property
-    def masks_of_active_lanes(self) -> frozenset[int]:
-        """Each ``activemask`` that has run and decides something: PTX does not say which lanes it names."""
+    def of_lanes_together(self) -> frozenset[int]:
+        """Each ``activemask`` that has run and decides something: PTX does not say which lanes it names. And each vote
+        by which lanes pass a wait that was over for others, which orders no accesses to memory.
+        """
+        tried = {name for each in self.body if is_try(each) for name in self._writes[each.position]}
         return frozenset(
             p
             for p in self.kept
             if self.body[p].opcode == "activemask"
+            or (self.body[p].opcode == "vote" and self.body[p].has("any") and not tried.isdisjoint(self._reads[p]))
             if any(first <= p <= each.position for first, each in self.segments.items())
         )
 

@@ -103,6 +103,13 @@ def test_a_spin_in_a_loop_may_compute_its_address_again(*, address: str, end: st
     assert any("time out" in each for each in assumed) == times_out
 
 
+def test_that_lanes_pass_a_wait_by_a_vote_of_others_is_stated() -> None:
+    said = {vote: verdict(f" vote.sync.{vote}.pred %p9, %p9, -1;\n" + SPIN) for vote in ("any", "all")}
+    assert {vote: (found, len(assumed)) for vote, (found, _, assumed) in said.items()} == {
+        "any": (Verdict.PROVED, 1), "all": (Verdict.PROVED, 0),
+    }  # fmt: skip
+
+
 def test_what_a_loop_touches_while_the_answer_is_no_comes_before_the_wait() -> None:
     early = f" {LOADS}\n" + SPIN
     assert verdict(early, "")[:2] == (Verdict.REFUTED, {FaultKind.RACE})

@@ -416,9 +416,7 @@ def _read_shared(
                 cluster.notes.left_out |= {} if boxless else {each.position: _OUTSIDE}
 
 
-_OUTSIDE = (
-    "bytes of its box that nothing has written: where its tensor ends, and whether they lie outside of it, is not known"
-)
+_OUTSIDE = "bytes of its box that nothing has written, of which it is not known whether they lie outside of its tensor"
 
 
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
