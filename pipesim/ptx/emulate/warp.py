@@ -40,6 +40,7 @@ _NOT_ITS_OWN = "its mask does not name the lane itself, or names one with anothe
 _MOST_RUNS_OF_A_SPIN = 400  #: on all ways of a loop around a try, to see whether it is a wait
 _MOST_TRIES_OF_A_SPIN = 6  #: of which each answer is followed; of more an answer is a value that is not known
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
+_ARRIVES = "arrive", "arrive_drop"
 _PERHAPS = ACCESSES | {"fence", "membar", "multimem"}
 
 
@@ -270,11 +271,11 @@ class EmulatedWarp(DividedWarp):
         """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""
         if step.logged:
             self.cluster.recorder.execute(self.agent, here, mask)
-        if step.hands_on and not step.instruction.has_any("arrive", "arrive_drop"):
+        if step.hands_on and not step.instruction.has_any(*_ARRIVES):
             self.apart.hand_on([mask], here)
         if step.act is not None:
             self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live)
-        if step.hands_on:
+        if step.hands_on and not (step.instruction.opcode == "mbarrier" and step.instruction.has_any(*_ARRIVES)):
             self.exchanges.happens(LaneEvent.ARRIVE, mask)
 
     def _among_themselves(self, step: DecodedStep) -> bool:

@@ -20,7 +20,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.data_answers import DataAnswers
 from pipesim.ptx.emulate.lanes.apart import LaneFences, LanesApart
 from pipesim.ptx.emulate.lanes.collectives import WarpLanes
-from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Way
+from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Signals, Way
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.stop import EmulationStop, Status, WarpStop
@@ -115,6 +115,7 @@ class Surroundings(RecordingCluster, Protocol):
 
     inputs: FreeInputs
     data: DataAnswers | None
+    signals: Signals
     pauses: bool
 
     def lanes_ended(self, warp: DividedWarp) -> None:
@@ -174,7 +175,7 @@ class DividedWarp(WarpLanes):
         self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
-        self.exchanges = LaneExchanges()
+        self.exchanges = LaneExchanges(cluster.signals)
         self.waited = 0  #: lanes that have waited for earlier kernels, or met one that has
         self.to_part = 0  #: lanes that wait at another barrier than those that parted from them
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it

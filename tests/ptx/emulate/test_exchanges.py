@@ -8,7 +8,7 @@ from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, Signals, lanes_at
 from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
 from tests.support.random_programs.lane_exchanges import random_exchanges
 from tests.support.small_ptx import SET_UP, program_of, text_of
@@ -219,6 +219,49 @@ def test_lanes_that_have_ended_count_at_a_barrier_by_assumption(barrier: str, na
         assert len(found) == expected
 
 
+#: Lane 1 stores and arrives, or the other way round, and lane 0 waits and loads; what the second warp does.
+BY_SIGNALS = """ setp.eq.u32 %p4, %r1, 1;
+ @%p4 bra other;
+ @!%p2 bra first;
+ @!%p3 st.shared.u32 [tile], 5;
+ @!%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+{more} bra met;
+first:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+{at}], 0;
+ @!%p9 bra again;
+ ld.shared.u32 %r9, [tile];
+ bra met;
+other:
+{other}met:
+"""
+ALL_ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
+PASSES_ON = WAIT.replace("again", "there").replace("[%r3]", "[%r3+8]")
+LATER = " @!%p3 st.shared.u32 [tile], 6;\n" + " @!%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("at", "more", "other", "verdict"),
+    [
+        (8, "", "", "proved"),
+        (0, "", PASSES_ON + ALL_ARRIVE, "proved"),  # the other warp has waited for it
+        (0, "", ALL_ARRIVE, "unknown"),  # these were proved, assuming nothing
+        (0, "", ALL_ARRIVE + PASSES_ON, "unknown"),
+        (8, LATER, "", "unknown"),  # its third phase is over as well when lane 0 is followed
+    ],
+)
+def test_only_the_phase_that_is_waited_for_orders_lanes(at: int, more: str, other: str, verdict: str) -> None:
+    program = program_of(START + BY_SIGNALS.format(at=at, more=more, other=other))
+    assert check(program).verdict.value == verdict
+    assert verdict != "proved" or not program.coverage.undefined
+
+
+def test_signals_order_lanes_where_a_clock_of_each_says_so() -> None:
+    for seed in (*range(20), 74, 272, 290):  # in the last ones a wait for another mbarrier was taken to order them
+        body, right = random_exchanges(seed, signals=True)
+        assert any(each.lines for each in kernel(EXCHANGED + body).coverage.assumed) is not right, body
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_of_random_exchanges_those_rest_on_lanes_that_no_clock_of_a_lane_orders(seed: int) -> None:
     body, right = random_exchanges(seed)
@@ -229,7 +272,7 @@ def test_of_random_exchanges_those_rest_on_lanes_that_no_clock_of_a_lane_orders(
 
 def test_copies_that_are_never_waited_for_take_little_memory() -> None:
     """A loop of them had 579 MB: 4 KB for each ``cp.async`` of a warp."""
-    mine, lanes = LaneExchanges(), (1 << 32) - 1
+    mine, lanes = LaneExchanges(Signals()), (1 << 32) - 1
     tracemalloc.start()
     for n in range(1_000):
         mine.copy(0, lanes_at(lanes, range(256 * n, 256 * n + 128, 4)), 4, ())

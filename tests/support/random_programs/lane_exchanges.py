@@ -37,18 +37,41 @@ SET_UP = """ mov.u32 %r12, 0xffff;
  and.b32 %r14, %r2, 7;
  mad.lo.u32 %r14, %r14, 16, %r4;
  st.shared.u32 [%r5], 0;
+ setp.eq.u32 %p10, %r2, 99;
  bar.warp.sync -1;
 """
 
 
-def random_exchanges(seed: int) -> tuple[str, bool]:
-    """What follows :data:`SET_UP`, and whether PTX orders every two accesses of different lanes of which one writes."""
+#: Who completes the one phase of each mbarrier: all lanes, or the second one.
+_ARRIVE = ("mbarrier.arrive.shared::cta.b64 _, [%r3];", "@!%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];")
+_WAIT = """{who}bra past{n};
+wait{n}: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+{at}], 0;
+ @!%p9 bra wait{n};
+past{n}:"""
+_OTHERS = {"": "@%p10 ", "@%p1 ": "@!%p1 ", "@!%p1 ": "@%p1 ", "@!%p2 ": "@%p2 ", "@%p2 ": "@!%p2 "}
+
+
+def random_exchanges(seed: int, *, signals: bool = False) -> tuple[str, bool]:
+    """What follows :data:`SET_UP`, and whether PTX orders every two accesses of different lanes of which one writes.
+
+    ``signals``: lanes also arrive on two mbarriers, and wait for them.
+    """
     rng = random.Random(seed)
+    sent: dict[int, list[int]] = {}  # by mbarrier whose phase is complete: what whoever waits for it learns
     clocks = [[0] * len(_LANES) for _ in _LANES]
     stored: dict[int, list[tuple[int, int]]] = {}  # by word: lane and time of each store, and of each load
     loaded: dict[int, list[tuple[int, int]]] = {}
     body, right = "", True
-    for time in range(1, rng.randint(3, 8)):
+    for time in range(1, rng.randint(3, 8) + 5 * signals):
+        if signals and rng.random() < 0.5:
+            bar, who = rng.randrange(2), rng.choice([*_WHO])
+            if bar not in sent:
+                body += f" {_ARRIVE[bar]}\n"
+                sent[bar] = [max(clock) for clock in zip(*(clocks if bar == 0 else clocks[1:2]), strict=True)]
+            else:
+                body += f" {_WAIT.format(who=_OTHERS[who], n=time, at=8 * bar)}\n"
+                clocks = [[*map(max, clock, sent[bar])] if _WHO[who](n) else clock for n, clock in enumerate(clocks)]
+            continue
         if rng.random() < 0.5:
             text = rng.choice([*_TOGETHER])
             body += f" {text}\n"

@@ -11,7 +11,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
 from pipesim.ptx.emulate.effects.tensor_maps import fence_maps
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
-from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent, Signalled
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -54,6 +54,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         named.all_of_cta = each.position
     _meet_in_a_wait(cluster, named, each.position)
     _arrive(named, threads, lanes, vote)
+    cluster.signals.add(Signalled(LaneEvent.ARRIVE, warp.mask, by=warp.exchanges))  # to all who meet there
     cluster.count_ended(warp.cta, number)
     if operation == Op.BAR_ARRIVE:
         return

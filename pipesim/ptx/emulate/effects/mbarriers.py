@@ -51,6 +51,8 @@ def _told(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -
     """The mbarriers on which lanes arrive, and which on each, for what these have done before."""
     found = places(cluster, warp, step, index)
     warp.apart.hand_on([*found.values()], step.instruction.position)
+    for place, lanes in found.items():
+        warp.exchanges.happens(LaneEvent.ARRIVE, lanes, place, cluster.barrier(place).done)
     return found
 
 
@@ -248,7 +250,7 @@ def _wait(
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
     parity = cluster.parity_in_turn(warp.agent, place, parity, waits=True)
-    warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
+    _has_waited(cluster, warp, place, parity)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)
     if order_of(meaning) is Order.RELAXED:
@@ -280,9 +282,14 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
     if order_of(semantics_of(each)) is Order.RELAXED:
         warp.fences.wait(warp.mask)
-    warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
+    _has_waited(cluster, warp, place, parity)
     warp.tries[asked] = (each.position, *place, parity)
     warp.write_results(step, OpenAnswer(asked, 0, 1))
+
+
+def _has_waited(cluster: Cluster, warp: EmulatedWarp, place: Place, parity: int) -> None:
+    done = cluster.barrier(place).done
+    warp.exchanges.happens(LaneEvent.WAIT, warp.mask, place, done - (done & 1 != parity))
 
 
 def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place) -> None:

@@ -21,6 +21,7 @@ from pipesim.ptx.emulate.values import lanes_in
 
 Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
 _WORD = 4
+_BEGUN = 256  #: arrivals and waits before an arrival, among which waits are looked for that have begun, and not ended
 _MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
 
 
@@ -92,6 +93,45 @@ class LaneEvent(Enum):
     ARRIVE = 1
     WAIT = 2
     FENCE = 3
+
+
+class Signalled(NamedTuple):
+    """An arrival, or a wait, of lanes of a warp. ``place``: the mbarrier, None for what any wait may be for.
+
+    ``phase``: in which they arrive, or for whose end they have waited. ``earlier``: how many of other warps too came
+    before it.
+    """
+
+    event: LaneEvent
+    lanes: int
+    place: object = None
+    phase: int = 0
+    earlier: int = 0
+    by: LaneExchanges | None = None
+
+
+@dataclass
+class Signals:
+    """The last arrivals and waits of all warps, in order; ``gone``: how many came before them."""
+
+    last: list[Signalled] = field(default_factory=list)
+    gone: int = 0
+
+    @property
+    def end(self) -> int:
+        """How many there were."""
+        return self.gone + len(self.last)
+
+    def add(self, one: Signalled) -> None:
+        """One more; of very many the first ones are forgotten, which then order nothing."""
+        self.last.append(one)
+        if len(self.last) > 8 * _MOST:
+            del self.last[: 4 * _MOST]
+            self.gone += 4 * _MOST
+
+    def since(self, first: int) -> list[Signalled]:
+        """Those from this number on."""
+        return self.last[max(first - self.gone, 0) :]
 
 
 class _LaneAccess(NamedTuple):
@@ -181,15 +221,19 @@ class LaneExchanges:
     """The accesses of a warp's lanes since all of them last met, and what may order them.
 
     A lane's wait for its groups of ``cp.async`` makes its own copies accesses of this lane, and no one else's.
-    ``inits``: lanes that have initialised an mbarrier, and have executed no fence since.
+    ``inits``: lanes that have initialised an mbarrier, and have executed no fence since. ``of_all``: the arrivals and
+    waits of all warps, in order.
     """
 
-    __slots__ = ("_events", "_groups", "_open", "_quiet", "_reads", "_steps", "_writes", "inits")
+    __slots__ = ("_events", "_groups", "_of_all", "_open", "_phases", "_quiet", "_reads", "_steps", "_writes",
+                 "inits")  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, of_all: Signals) -> None:
+        self._of_all = of_all
+        self._phases: dict[object, int] = {}  #: by place, or place and lanes: the first phase that a wait may be for
         self._reads: dict[int, _LaneAccesses] = {}
         self._writes: dict[int, _LaneAccesses] = {}
-        self._events: list[tuple[LaneEvent, int]] = []
+        self._events: list[Signalled] = []
         self._quiet = True  #: whether nothing was accessed since the last event
         self._open: list[_LaneCopy] = []
         self._groups: list[_LaneGroup] = []
@@ -204,12 +248,26 @@ class LaneExchanges:
         """All lanes meet."""
         if self._writes or self._reads:
             self._writes, self._reads, self._events, self._quiet = {}, {}, [], True
+        self._phases = {}
 
-    def happens(self, event: LaneEvent, lanes: int) -> None:
-        """Something that may order what was accessed before."""
-        if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1] == (event, lanes)):
+    def happens(self, event: LaneEvent, lanes: int, place: object = None, phase: int = 0) -> None:
+        """Something that may order what was accessed before.
+
+        A wait may be for an earlier phase of its parity: others of the warp may have arrived since, that run by
+        themselves. It is for the first one of which its lanes have not seen the end, since all last met.
+        """
+        if place is not None:
+            first = self._phases.setdefault(place, phase)
+            if event is LaneEvent.WAIT:
+                first = min(self._phases.get((place, lanes), first), phase)
+                phase = first + (phase - first & 1)
+                self._phases[place, lanes] = phase + 1
+        if event in (LaneEvent.ARRIVE, LaneEvent.WAIT):
+            self._of_all.add(Signalled(event, lanes, place, phase, by=self))
+        found = Signalled(event, lanes, place, phase, self._of_all.end)
+        if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1][:4] == found[:4]):
             return
-        self._events.append((event, lanes))
+        self._events.append(found)
         self._quiet = True
         if len(self._events) > _MOST:
             self.meet()
@@ -267,8 +325,8 @@ class LaneExchanges:
         found, in_step = [], False
         for each in (each for accesses in self._writes.values() for each in accesses.all):
             fenced = lanes
-            for event, by in self._events[each.after :]:
-                fenced |= by if event is LaneEvent.FENCE else 0
+            for event in self._events[each.after :]:
+                fenced |= event.lanes if event.event is LaneEvent.FENCE else 0
             others = ((mask & ~fenced, at) for mask, at in each.lanes.by_lane())
             open_ = [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
             if each.steps < self._steps:
@@ -324,15 +382,50 @@ class LaneExchanges:
 
     def _told(self, after: int, lane: int) -> int:
         """The lanes before whose next access one of this lane is ordered."""
-        told, released = lane, False
-        for event, lanes in self._events[after:]:
-            if event is LaneEvent.MEET:
-                told |= lanes if told & lanes else 0
-            elif event is LaneEvent.ARRIVE:
-                released = released or bool(told & lanes)
-            elif event is LaneEvent.WAIT and released:
-                told |= lanes
+        told, sent = lane, _Sent()
+        for each in self._events[after:]:
+            if each.event is LaneEvent.MEET:
+                told |= each.lanes if told & each.lanes else 0
+            elif each.event is LaneEvent.ARRIVE and told & each.lanes:
+                sent.add(each)
+                sent.looked_at = min(sent.looked_at, max(each.earlier - _BEGUN, 0))
+            elif each.event is LaneEvent.WAIT and each.lanes & ~told:
+                if not sent.reaches(each):
+                    sent.pass_on(self._of_all, self)
+                told |= each.lanes if sent.reaches(each) else 0
         return told
+
+
+class _Sent:
+    """Where what a lane has done was signalled: by mbarrier, the first phase in which it was, and by warps."""
+
+    def __init__(self) -> None:
+        self._first: dict[object, int] = {}
+        self._warps: set[int] = set()  #: the identities of what they have exchanged
+        self.looked_at = 1 << 62
+
+    def add(self, arrival: Signalled) -> None:
+        """Whoever knows of it arrives."""
+        self._first.setdefault(arrival.place, arrival.phase)
+
+    def reaches(self, wait: Signalled) -> bool:
+        """Whether who has waited so knows of it."""
+        return None in self._first or self._first.get(wait.place, wait.phase + 1) <= wait.phase
+
+    def pass_on(self, of_all: Signals, but: LaneExchanges) -> None:
+        """What other warps have waited for, and then signalled themselves.
+
+        Whoever arrives in the phase whose end is waited for, or before that, comes before it.
+        """
+        if self._first:
+            found, self.looked_at = of_all.since(self.looked_at), of_all.end
+            for each in found:
+                if each.by is but:
+                    continue
+                if each.event is LaneEvent.WAIT and self.reaches(each):
+                    self._warps.add(id(each.by))
+                elif each.event is LaneEvent.ARRIVE and id(each.by) in self._warps:
+                    self.add(each)
 
 
 def _forget_alike(held: list[tuple[_LaneAccess, int]], way: Way) -> None:
