@@ -171,9 +171,6 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterato
         yield {line: _with_last(kernel, line, repair.value) for line in lines}
     elif wait is not None:
         lines, new = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at), f"{wait} {repair.value};"
-        if repair.was == 1:
-            yield {line: f"{kernel.text(line)} {new}" for line in lines}
-            return
         yield {line: f"{new} {kernel.text(line)}" for line in lines}
         yield {line: f"{kernel.text(line)} {new}" for line in kernel.always_before(lines, program, repair.role)}
 

@@ -160,9 +160,7 @@ class Repair:
     @property
     def serialises(self) -> bool:
         """True if transfers that were under way together are not any more: none is left when the next one begins."""
-        if self.kind is not RepairKind.DEPTH:
-            return self.kind is RepairKind.GROUP_WAIT and self.was > 1
-        return self.value == 0 or (self.value < 0 and self.was < 2)
+        return self.kind is RepairKind.DEPTH and (self.value == 0 or (self.value < 0 and self.was < 2))
 
     @property
     def adds_order(self) -> bool:

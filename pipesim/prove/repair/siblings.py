@@ -15,7 +15,7 @@ from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import families, members
 
 _NUMBER = re.compile(r"\d+")
-_OF_A_LINE = frozenset({RepairKind.SHIFT, RepairKind.STAGES, RepairKind.ONE_WARP})
+_OF_A_LINE = frozenset({RepairKind.SHIFT, RepairKind.STAGES})
 _OF_ONE = frozenset({RepairKind.PHASES, RepairKind.STAGES})
 _MOST_ABOUTS = 4  #: tiles or groups that one line of a source is about
 _Renaming = Callable[[str], str]

@@ -365,11 +365,11 @@ def _waits_for_what_is_read(
 
 
 def waiting_for_groups(me: AgentCode, repair: Repair) -> Listing:
-    """A wait for groups of an engine before (``was`` > 0: after) an instruction, in agents with transfers on it."""
+    """A wait for groups of an engine before an instruction, in agents with transfers on it."""
     engine = int(repair.group)
     first = next((pc for pc, op in enumerate(me.code) if on_engine(op, ENGINE_ACCESSES, engine)), len(me.code))
     wait = (int(Op.WAIT_GROUP), engine, repair.value)
-    return me.inserted(((pc, wait) for pc in me.at(repair.at) if pc >= first), after=repair.was > 0)
+    return me.inserted((pc, wait) for pc in me.at(repair.at) if pc >= first)
 
 
 # commits

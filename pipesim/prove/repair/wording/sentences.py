@@ -198,11 +198,6 @@ def _arrive(r: Repair) -> str:
     return f"{{role}} {does} {{group}} whenever it has finished with a stage{whose}"
 
 
-def _group_wait(r: Repair) -> str:
-    left = ", leaving no more than {value:,} pending," if r.value else ""
-    return f"{{role}} waits for its {{their}}{left} before {{at_line}}" + ", which serialises them" * r.serialises
-
-
 def _sync(r: Repair) -> str:
     meets = "executes __syncthreads()" if r.group == "0" else "executes bar_sync at {named} ({value:,} threads)"
     return f"{{role}} {meets} {{after}} {{at_line}}"
@@ -474,7 +469,11 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
             FencePlace.BEFORE_TRANSFERS.value: f"{_FENCED}after its waits, before it starts the transfer",
         },
     ),
-    K.GROUP_WAIT: _group_wait,
+    K.GROUP_WAIT: lambda r: (
+        "{role} waits for its {their}"
+        + ", leaving no more than {value:,} pending," * bool(r.value)
+        + " before {at_line}"
+    ),
     K.CLOSE: lambda r: (
         "{role} executes {commit} "
         + (
