@@ -23,14 +23,16 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.conform.compare import as_launched, times_of
-from pipesim.conform.quantities import QuantityKind, measured_quantities, simulated_quantities
-from pipesim.conform.steady import bottleneck
+from pipesim.conform.quantities import measured_quantities, simulated_quantities
+from pipesim.conform.result import Spread
+from pipesim.conform.steady import bottleneck, read
 from pipesim.conform.timing import like
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FOLDER, Profile, StatedError, load_profile, profile_for, profile_names
+from pipesim.trace.activity import WAITS_FROM
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import StoredTrace, device_slug, stored_traces, trace_folder
 from pipesim.trace.schema import Trace, TraceMeta
@@ -71,11 +73,8 @@ def row(trace: Trace, part: SplitPart, profile: Profile) -> AccuracyRow:
     meta = trace.meta
     program = as_launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
     found, made = measured_quantities(trace), simulated_quantities(program, profile, trace)
-    waits = [
-        (mine, made.spent[name])
-        for name, mine in found.spent.items()
-        if name.kind is QuantityKind.WAIT and name in made.spent
-    ]
+    simulated = _recorded(program, profile, trace)
+    waits = [] if simulated is None else _waits(trace, simulated)
     return AccuracyRow(
         device_slug(meta.device.name),
         meta.protocol,
@@ -87,7 +86,7 @@ def row(trace: Trace, part: SplitPart, profile: Profile) -> AccuracyRow:
         len(waits),
         sum(near(hw.p50, sim.p50) for hw, sim in waits),
         sum(near(hw.p95, sim.p95) for hw, sim in waits),
-        _same_limit(program, profile, trace),
+        None if simulated is None else _same_limit(trace, simulated),
         bool(found.period) and not made.period,
     )
 
@@ -97,14 +96,24 @@ def near(measured_cycles: int, simulated_cycles: int) -> bool:
     return abs(simulated_cycles - measured_cycles) <= max(WITHIN_CYCLES, WITHIN_PERMILLE * measured_cycles / 1000)
 
 
-def _same_limit(program: Program, profile: Profile, trace: Trace) -> bool | None:
+def _recorded(program: Program, profile: Profile, trace: Trace) -> Trace | None:
+    """The simulation of a recorded launch, as far as the recording has it; None of a run that has not all events."""
     if trace.meta.status is not Ending.FINISHED or not len(trace.events):
         return None
-    found = simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace
-    both = bottleneck(trace), bottleneck(like(found, trace))
-    if both[0] is None or both[1] is None:
-        return None
-    return both[0].name == both[1].name
+    return like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
+
+
+def _waits(trace: Trace, simulated: Trace) -> list[tuple[Spread, Spread]]:
+    """The kinds of wait that both have: measured and simulated."""
+    one, two = read(trace), read(simulated)
+    if one is None or two is None:
+        return []
+    return [(one.sites[at], two.sites[at]) for at in one.sites if at[1] in WAITS_FROM and at in two.sites]
+
+
+def _same_limit(trace: Trace, simulated: Trace) -> bool | None:
+    one, two = bottleneck(trace), bottleneck(simulated)
+    return None if one is None or two is None else one.name == two.name
 
 
 def chosen(

@@ -18,7 +18,6 @@ from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.activity import WAITS_FROM
-from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import optional_of
 
@@ -43,30 +42,20 @@ class QuantityName:
 
 
 @dataclass(frozen=True)
-class CycleStatistics:
-    """Cycles of one kind of wait or segment: mean, median and 95th percentile, and how many there were."""
-
-    mean: float
-    p50: int
-    p95: int
-    count: int
-
-
-@dataclass(frozen=True)
 class Quantities:
     """The numbers of one run. ``period``, ``run``: cycles, None where there are none; ``noise`` of the period.
 
-    ``spent``: of the traced launch.
+    ``spent``: of the traced launch, mean cycles.
     """
 
     period: float | None
     run: float | None
-    spent: Mapping[QuantityName, CycleStatistics]
+    spent: Mapping[QuantityName, float]
     noise: float = 0.0
 
     def values(self) -> dict[QuantityName, float]:
         """All of them in cycles, by name."""
-        found = {name: each.mean for name, each in self.spent.items()}
+        found = dict(self.spent)
         if self.period is not None:
             found[QuantityName(QuantityKind.PERIOD)] = self.period
         if self.run is not None:
@@ -99,7 +88,7 @@ def simulated_quantities(program: Program, profile: Profile, trace: Trace) -> Qu
     has = measured_kinds(trace)
     pair = period_pair(program, profile, plain.trace, traced=False) if has[QuantityKind.PERIOD] else None
     period = pair.simulated / 1000 if pair is not None and pair.simulated is not None else None
-    waits: Mapping[QuantityName, CycleStatistics] = {}
+    waits: Mapping[QuantityName, float] = {}
     if has[QuantityKind.SEGMENT]:
         recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
         waits = cycles_by_site(recorded)
@@ -118,7 +107,7 @@ def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
     }
 
 
-def cycles_by_site(trace: Trace) -> dict[QuantityName, CycleStatistics]:
+def cycles_by_site(trace: Trace) -> dict[QuantityName, float]:
     """What the agents of each role spend from the events of each site to their next, in the CTA that is read."""
     gaps, at = gaps_of(one_cta(trace))
     found = {}
@@ -126,7 +115,5 @@ def cycles_by_site(trace: Trace) -> dict[QuantityName, CycleStatistics]:
         mine = gaps[at == number]
         if len(mine):
             kind = QuantityKind.WAIT if site.kind in WAITS_FROM else QuantityKind.SEGMENT
-            p50, p95 = np.percentile(mine, [50, 95], method="nearest")
-            name = QuantityName(kind, site.role, EventKind(site.kind).name.lower(), site.barrier)
-            found[name] = CycleStatistics(float(mine.mean()), int(p50), int(p95), len(mine))
+            found[QuantityName(kind, site.role, EventKind(site.kind).name.lower(), site.barrier)] = float(mine.mean())
     return found
