@@ -21,7 +21,7 @@ from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, SharedOrder, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
-from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of, same
+from pipesim.ptx.emulate.values import FULL, Leaf, PerLane, Ramp, Unknown, Value, lanes_in, leaf_of, same
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.flow.opcodes import is_try
@@ -205,7 +205,10 @@ class ClusterMemory:
                 self.global_accesses.unsure.setdefault(warp.agent, {})[each.position] = why
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if self.code.changes_maps and each.opcode != "tensormap" and kind_of(each.opcode, each.modifiers).writes:
-                parts = product(lanes_of_address(address, warp.mask), (*range(0, size, MAP_BYTES), size - 1))
+                ramp = isinstance(address, Ramp) and warp.mask == FULL and 0 < address.step <= size
+                lanes = (address.first,) if ramp else lanes_of_address(address, warp.mask)
+                nbytes = 31 * address.step + size if ramp else size
+                parts = product(lanes, (*range(0, nbytes, MAP_BYTES), nbytes - 1))
                 places = {place_of_map(one + at, MAP_BYTES) for one, at in parts}
                 self.maps.change(places, warp, each.position, released=False)
             if each.position in self.code.on_written and not self.code.global_operations:
