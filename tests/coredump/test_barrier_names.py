@@ -24,7 +24,7 @@ NAMES = {
 def beside_sources(name: str, folder: Path) -> Path:
     """A dump in a folder with the sources of all kernels, and the header as it was when the dumps were made."""
     old = Path(__file__).parent / "sources" / "hang.cuh"
-    for path in (*KERNELS.iterdir(), *HEADERS.glob("*.cuh"), old, DUMPS / f"{name}.elf.xz"):
+    for path in (*filter(Path.is_file, KERNELS.iterdir()), *HEADERS.glob("*.cuh"), old, DUMPS / f"{name}.elf.xz"):
         (folder / path.name).write_bytes(path.read_bytes())
     return folder / f"{name}.elf.xz"
 
