@@ -98,6 +98,7 @@ class _Judge:
         self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
         self._image = readings[0].image
         self._changes_maps = any(each.opcode == "tensormap" for each in self._body)
+        self._changes_maps |= any(not each.maps.used.isdisjoint(each.maps.changes) for each in readings)
         self._by_changed: dict[int, set[Form]] = defaultdict(set)  #: maps that the kernel may change, by position
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}

@@ -27,7 +27,7 @@ from pipesim.ptx.emulate.memory import at_rank, from_generic, rank_of, to_generi
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, at_most, select
-from pipesim.ptx.flow.addresses import MisalignedCopies, only_loaded
+from pipesim.ptx.flow.addresses import MisalignedCopies, ParameterPlaces, only_loaded
 from pipesim.ptx.flow.divergence import converges, masks_of_all_lanes, needs_others, orders_lanes
 from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES, hands_on, is_step, is_try, on_tensor_maps, synchronises
 from pipesim.ptx.flow.slice import Slice
@@ -171,7 +171,10 @@ class Code:
         self.long_with: tuple[Parameter, ...] = ()  #: parameters with which a run is whole only without laps
         self.wanted = part.wanted
         self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
-        self.changes_maps = any(map(on_tensor_maps, self.body))
+        maps = [at.map for each in self.body for at in each.operands if isinstance(at, TensorAddress)]
+        places = ParameterPlaces(function, regions.uses) if maps else None
+        changes = places is not None and any(places.parameter(each) is None for each in maps)  # perhaps, by stores
+        self.changes_maps = changes or any(map(on_tensor_maps, self.body))
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes, self._reads = regions.uses.writes, regions.uses.reads
         self.read = frozenset(name for names in regions.uses.reads for name in names)  #: registers that are used

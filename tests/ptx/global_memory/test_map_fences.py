@@ -36,6 +36,8 @@ AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
         (FIELDS + MEET + RELEASE + ELSEWHERE, Pointer(), "not judged"),  # the acquire may come first
         (UNALIGNED + FIELDS + RELEASE + FIELD + ACQUIRE + COPY, Pointer(), "not judged"),
         (COPY + FIELDS + RELEASE, AS_GIVEN, "not judged"),  # the copy may still read it
+        (FIELD + COPY, AS_GIVEN, "refuted"),
+        (FIELD + RELEASE + ACQUIRE + COPY, AS_GIVEN, "proved"),
         (BOX + RELEASE + ACQUIRE + COPY, AS_GIVEN, "refuted"),  # 32 bytes and not 64
         (BOX + RELEASE + ACQUIRE + COPY.replace("64;", "32;"), AS_GIVEN, "proved"),
     ],

@@ -20,6 +20,7 @@ from pipesim.ptx.emulate.effects.loads import store_value
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import PARAMETER_SPACE, use_map, written_bytes
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
+from pipesim.ptx.emulate.map_fences import place_of_map
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
@@ -220,7 +221,7 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
                 continue
             sources.add((identity(where), identity(source)))
         found = cluster.image.tensor_map(where) if isinstance(where, int) and not each.has_any(*_NOT_TILED) else None
-        if found is not None and cluster.code.changes_maps and where < PARAMETERS:
+        if found is not None and place_of_map(where) in cluster.maps.changes:
             found = TensorMap("u8", box=(size,))  # of which the kernel may have changed the rest
         box = None if found is None or key is not None else (found, corner)
         _read_shared(cluster, warp, step, 1 - at, lane, rows * size, box, boxless=key is not None)
