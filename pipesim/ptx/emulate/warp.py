@@ -39,8 +39,8 @@ MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes af
 _NOT_ITS_OWN = "its mask does not name the lane itself, or names one with another mask"
 _MOST_RUNS_OF_A_SPIN = 400  #: on all ways of a loop around a try, to see whether it is a wait
 _MOST_TRIES_OF_A_SPIN = 6  #: of which each answer is followed; of more an answer is a value that is not known
-#: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _ARRIVES = "arrive", "arrive_drop"
+#: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _PERHAPS = ACCESSES | {"fence", "membar", "multimem"}
 
 
