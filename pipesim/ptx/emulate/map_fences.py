@@ -62,14 +62,14 @@ class MapFences:
                 each.late = any(warp.code.body[step.position].opcode != "fence" for step in since)
                 each.acquired.clear()
 
-    def acquire(self, at: Form | None, warp: EmulatedWarp) -> None:
-        """``fence.proxy.tensormap::generic.acquire`` of a map, None where it is not known of which."""
+    def acquire(self, at: Form | None, warp: EmulatedWarp, lanes: int) -> None:
+        """``fence.proxy.tensormap::generic.acquire`` by lanes of a map, None where it is not known of which."""
         for each in self.changes.values() if at is None else filter(None, (self.changes.get(at),)):
             each.sure &= at is not None and _is_sure(warp)
-            each.acquired[warp.agent] = each.acquired.get(warp.agent, 0) | warp.mask
+            each.acquired[warp.agent] = each.acquired.get(warp.agent, 0) | lanes
 
-    def use(self, at: Form, warp: EmulatedWarp, position: int) -> None:
-        """A copy by a map is issued."""
+    def use(self, at: Form, warp: EmulatedWarp, position: int, lanes: int) -> None:
+        """Lanes issue copies by a map."""
         what = "it is not known whether a change of its tensor map is released and acquired before it"
         self.used.add(at)
         if any(each != at and _may_overlap(each, at) for each in self.changes):
@@ -81,7 +81,7 @@ class MapFences:
         acquired = 0 if change.late and warp.agent != change.agent else change.acquired.get(warp.agent, 0)
         if missing and known:
             self.faults.setdefault(position, (warp.agent, change.position, missing))
-        elif not known or warp.mask & ~acquired:
+        elif not known or lanes & ~acquired:
             self.open.setdefault(position, what)
 
     def snapshot(self) -> dict[object, object]:

@@ -21,6 +21,8 @@ COPY = """ @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 64;
 """
 WAIT = "again:\n mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n @!%p2 bra again;\n"
 ELSEWHERE, MEET = (ACQUIRE + COPY).replace("%p0", "%p1").replace("{%r0}", "{%r2}"), " bar.sync 0;\n"
+OF_EACH_LANE = MEET + " xor.b32 %r4, %r0, 1;\n mad.wide.u32 %rd2, %r4, 128, %rd1;\n setp.ge.u32 %p3, %r0, 2;\n"
+OF_EACH_LANE += ACQUIRE.replace("%p0", "%p3").replace("%rd1", "%rd2")
 FIELD = " @!%p0 st.global.u32 [%rd1+4], 3;\n"
 UNALIGNED = " add.u64 %rd1, %rd1, 64;\n"
 BOX = FIELDS.splitlines(keepends=True)[2].replace("16;", "8;")
@@ -36,6 +38,7 @@ AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
         (FIELDS + MEET + RELEASE + ELSEWHERE, Pointer(), "not judged"),  # the acquire may come first
         (UNALIGNED + FIELDS + RELEASE + FIELD + ACQUIRE + COPY, Pointer(), "not judged"),
         (COPY + FIELDS + RELEASE, AS_GIVEN, "not judged"),  # the copy may still read it
+        (FIELDS + RELEASE + OF_EACH_LANE + COPY, Pointer(), "not judged"),  # lane 1 has acquired it
         (FIELD + COPY, AS_GIVEN, "refuted"),
         (FIELD + RELEASE + ACQUIRE + COPY, AS_GIVEN, "proved"),
         (BOX + RELEASE + ACQUIRE + COPY, AS_GIVEN, "refuted"),  # 32 bytes and not 64

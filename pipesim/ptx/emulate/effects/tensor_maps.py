@@ -66,18 +66,26 @@ def fence_maps(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     where = step.get(0, warp)
     cluster.on_global(warp, each, where, MAP_BYTES)
-    for one in {of_lane(where, lane) for lane in lanes_in(warp.mask)}:
-        cluster.maps.acquire(place_of_map(one) if isinstance(one, int) else None, warp)
+    for one, lanes in _lanes_by_map(warp, where).items():
+        cluster.maps.acquire(place_of_map(one) if isinstance(one, int) else None, warp, lanes)
+
+
+def _lanes_by_map(warp: EmulatedWarp, where: Value) -> dict[Value, int]:
+    found: dict[Value, int] = {}
+    for lane in lanes_in(warp.mask):
+        one = of_lane(where, lane)
+        found[one] = found.get(one, 0) | 1 << lane
+    return found
 
 
 def use_map(cluster: Cluster, warp: EmulatedWarp, each: Instruction, where: Value) -> None:
     """A copy by a tensor map loads it, where it is in memory that the kernel may change."""
-    lanes = {of_lane(where, lane) for lane in lanes_in(warp.mask)}
+    lanes = _lanes_by_map(warp, where)
     known = [one for one in lanes if isinstance(one, int) and PARAMETER_SPACE <= int.__int__(one) < PARAMETERS]
     if known:
         cluster.on_global(warp, each._replace(opcode="ld", modifiers=("global",)), where, MAP_BYTES)
     for one in known:
-        cluster.maps.use(place_of_map(one), warp, each.position)
+        cluster.maps.use(place_of_map(one), warp, each.position, lanes[one])
 
 
 def written_bytes(cluster: Cluster, address: int, given: TensorMap | None = None) -> int:
