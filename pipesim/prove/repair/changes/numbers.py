@@ -428,7 +428,7 @@ def _shift(me: AgentCode, repair: Repair, op: Operation) -> Operation:
     return with_operand(op, "barrier", there[stages[(stages.index(at.stage) + repair.value) % len(stages)]])
 
 
-class _Row(NamedTuple):
+class _NumberChange(NamedTuple):
     """Which operations a kind changes, on all barriers or (``of_group``) those of its group, and how."""
 
     ops: Set[int]
@@ -437,23 +437,23 @@ class _Row(NamedTuple):
 
 
 _ARRIVES = {int(Op.ARRIVE)}
-CHANGES: dict[RepairKind, _Row] = {
-    K.COUNT: _Row({int(Op.INIT)}, _number("count"), of_group=True),
-    K.EXPECT: _Row({int(Op.ARRIVE), int(Op.EXPECT_TX)}, _expect, of_group=True),
-    K.REGISTERS: _Row(TAKES_REGISTERS, _number("registers")),
-    K.LANES: _Row(_ARRIVES, _lanes, of_group=True),
-    K.THREADS: _Row(ON_NAMED_BARRIER, _threads),
-    K.DEPTH: _Row({int(Op.WAIT_GROUP)}, _depth),
-    K.MASK: _Row(MULTICASTS, _mask),
-    K.ARRIVES_TOO: _Row(
+CHANGES: dict[RepairKind, _NumberChange] = {
+    K.COUNT: _NumberChange({int(Op.INIT)}, _number("count"), of_group=True),
+    K.EXPECT: _NumberChange({int(Op.ARRIVE), int(Op.EXPECT_TX)}, _expect, of_group=True),
+    K.REGISTERS: _NumberChange(TAKES_REGISTERS, _number("registers")),
+    K.LANES: _NumberChange(_ARRIVES, _lanes, of_group=True),
+    K.THREADS: _NumberChange(ON_NAMED_BARRIER, _threads),
+    K.DEPTH: _NumberChange({int(Op.WAIT_GROUP)}, _depth),
+    K.MASK: _NumberChange(MULTICASTS, _mask),
+    K.ARRIVES_TOO: _NumberChange(
         {int(Op.EXPECT_TX)}, lambda _, __, op: (int(Op.ARRIVE), barrier_of(op), 1, operand(op, "bytes"), -1, 0)
     ),
-    K.STAY: _Row({int(Op.ARRIVE_DROP)}, lambda _, __, op: (int(Op.ARRIVE), *op[1:]), of_group=True),
-    K.NOINC: _Row({int(Op.CP_ASYNC_ARRIVE)}, lambda _, __, op: with_operand(op, "noinc", 1), of_group=True),
-    K.ON_END: _Row(_ARRIVES, _on_end, of_group=True),
-    K.SYNCS: _Row({int(Op.BAR_ARRIVE)}, _syncs),
-    K.STRONGER: _Row(MAY_RELEASE | MAY_ACQUIRE, _stronger),
-    K.SHIFT: _Row(ON_BARRIER | ON_NAMED_BARRIER, _shift),
+    K.STAY: _NumberChange({int(Op.ARRIVE_DROP)}, lambda _, __, op: (int(Op.ARRIVE), *op[1:]), of_group=True),
+    K.NOINC: _NumberChange({int(Op.CP_ASYNC_ARRIVE)}, lambda _, __, op: with_operand(op, "noinc", 1), of_group=True),
+    K.ON_END: _NumberChange(_ARRIVES, _on_end, of_group=True),
+    K.SYNCS: _NumberChange({int(Op.BAR_ARRIVE)}, _syncs),
+    K.STRONGER: _NumberChange(MAY_RELEASE | MAY_ACQUIRE, _stronger),
+    K.SHIFT: _NumberChange(ON_BARRIER | ON_NAMED_BARRIER, _shift),
 }
 
 

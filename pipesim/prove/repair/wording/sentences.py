@@ -58,10 +58,10 @@ def sentence(repair: Repair) -> str:
     past = repair.past._replace(about=_all_of(each.past.about for each in parts))
     group = _all_of(map(_of_stage, parts)) if repair.also and "," not in repair.group else repair.group
     said, r = _SENTENCES[repair.kind], replace(repair, role=whose, group=group, at=at, past=past)
-    return (said if isinstance(said, str) else said(r)).format_map(_Words(r))
+    return (said if isinstance(said, str) else said(r)).format_map(_NamesOf(r))
 
 
-class _Words(dict[str, object]):
+class _NamesOf(dict[str, object]):
     """What a text of a sentence may name: the members of its correction, and these in words."""
 
     def __init__(self, r: Repair) -> None:
