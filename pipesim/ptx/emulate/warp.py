@@ -41,7 +41,7 @@ _MOST_RUNS_OF_A_SPIN = 400  #: on all ways of a loop around a try, to see whethe
 _MOST_TRIES_OF_A_SPIN = 6  #: of which each answer is followed; of more an answer is a value that is not known
 _ARRIVES = "arrive", "arrive_drop"
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
-_PERHAPS = ACCESSES | {"fence", "membar", "multimem"}
+_PERHAPS = ACCESSES | {"fence", "membar", "multimem", "tensormap"}
 
 
 class EmulatedWarp(DividedWarp):

@@ -26,6 +26,8 @@ OF_EACH_LANE += ACQUIRE.replace("%p0", "%p3").replace("%rd1", "%rd2")
 FIELD = " @!%p0 st.global.u32 [%rd1+4], 3;\n"
 UNALIGNED = " add.u64 %rd1, %rd1, 64;\n"
 BOX = FIELDS.splitlines(keepends=True)[2].replace("16;", "8;")
+BY_DATA = " ld.global.u32 %r4, [%rd1+4096];\n setp.eq.and.u32 %p4, %r4, 7, !%p0;\n" + BOX.replace("!%p0", "%p4")
+NARROW = COPY.replace("64;", "32;")
 AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
 
 
@@ -42,7 +44,8 @@ AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
         (FIELD + COPY, AS_GIVEN, "refuted"),
         (FIELD + RELEASE + ACQUIRE + COPY, AS_GIVEN, "proved"),
         (BOX + RELEASE + ACQUIRE + COPY, AS_GIVEN, "refuted"),  # 32 bytes and not 64
-        (BOX + RELEASE + ACQUIRE + COPY.replace("64;", "32;"), AS_GIVEN, "proved"),
+        (BOX + RELEASE + ACQUIRE + NARROW, AS_GIVEN, "proved"),
+        (FIELDS + BY_DATA + RELEASE + ACQUIRE + NARROW, Pointer(), "not judged"),  # it may still be 64
     ],
 )
 def test_a_changed_map_is_released_and_then_acquired_before_a_copy(body: str, given: Pointer, found: str) -> None:

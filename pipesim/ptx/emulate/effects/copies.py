@@ -254,7 +254,7 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
         return 0
     found = cluster.image.tensor_map(where)
     written = written_bytes(cluster, where, found)
-    if found is None or written > 0:
+    if found is None or written >= 0:
         return max(written, 0)
     rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
     if found.box_bytes and not found.pixels and len(found.box) != rank:

@@ -19,6 +19,7 @@ from pipesim.ptx.text.instruction import Instruction
 PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 
 _ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
+_OPEN = {("elemtype", -1): -1}  #: of a map that perhaps is another one
 _FIELDS = ("box_dim", "elemtype", "rank")
 
 
@@ -34,11 +35,12 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         cluster.notes.left_out.setdefault(each.position, "a tensor map at an address that is not known")
         return
     where = address if isinstance(address, int) else one_of(warp, address, "the address of a tensor map")
+    sure = not warp.maybe and not warp.has_two_ways
     if each.has("cp_fenceproxy"):
         source = one_of(warp, step.get(1, warp), "the address of a tensor map")
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + MAP_BYTES)], each.position)
-        cluster.written_maps[identity(where)] = dict(cluster.written_maps.get(source, {}))
+        cluster.written_maps[identity(where)] = {**cluster.written_maps.get(source, {}), **({} if sure else _OPEN)}
     if each.has("cp_fenceproxy") or not (each.has("shared::cta") or in_shared(where)):
         cluster.on_global(warp, each, where, MAP_BYTES)
         cluster.maps.change((place_of_map(where),), warp, each.position, released=each.has("cp_fenceproxy"))
@@ -53,7 +55,7 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     value = values[-1]
     found = cluster.written_maps.setdefault(identity(where), {})
     if isinstance(value, int):
-        found[field, number] = int(value)
+        found[field, number] = int(value) if sure else -1
     else:
         found.pop((field, number), None)
 
@@ -89,7 +91,7 @@ def use_map(cluster: Cluster, warp: EmulatedWarp, each: Instruction, where: Valu
 
 
 def written_bytes(cluster: Cluster, address: int, given: TensorMap | None = None) -> int:
-    """The bytes of a box of a map that the kernel has written; -1 if not known. ``given``: how it was before."""
+    """The bytes of a box of a map that the kernel has written, 0 if not known; -1 of another. ``given``: how it was."""
     found = cluster.written_maps.get(identity(address), {})
     if not found:
         return -1
@@ -99,4 +101,4 @@ def written_bytes(cluster: Cluster, address: int, given: TensorMap | None = None
     if element is not None and 0 <= element < len(_ELEMENT_BITS):
         bits = _ELEMENT_BITS[element]
     box = [found.get(("box_dim", i), before[i] if i < len(before) else 0) for i in range(rank + 1)]
-    return prod(box) * bits // 8 if box and bits and all(box) else -1
+    return prod(box) * bits // 8 if box and min(box) > 0 else 0
