@@ -50,7 +50,8 @@ class MapFences:
             if any(_may_overlap(at, each) for each in self.used):
                 self.open.setdefault(position, "copies by the map as it was may still read it")
             now = len(warp.cluster.recorder.streams[warp.agent].path)
-            self.changes[at] = MapChange(warp.agent, warp.cta, position, warp.mask, released, _is_sure(warp), now)
+            sure = _is_sure(warp) and warp.code.body[position].opcode != "cp"  # when it is complete is not asked
+            self.changes[at] = MapChange(warp.agent, warp.cta, position, warp.mask, released, sure, now)
 
     def release(self, warp: EmulatedWarp) -> None:
         """``fence.proxy.tensormap::generic.release``: of what these lanes have changed; of others it is in doubt."""

@@ -24,6 +24,9 @@ ELSEWHERE, MEET = (ACQUIRE + COPY).replace("%p0", "%p1").replace("{%r0}", "{%r2}
 OF_EACH_LANE = MEET + " xor.b32 %r4, %r0, 1;\n mad.wide.u32 %rd2, %r4, 128, %rd1;\n setp.ge.u32 %p3, %r0, 2;\n"
 OF_EACH_LANE += ACQUIRE.replace("%p0", "%p3").replace("%rd1", "%rd2")
 FIELD = " @!%p0 st.global.u32 [%rd1+4], 3;\n"
+COMPLETE = " cp.async.bulk.commit_group;\n cp.async.bulk.wait_group 0;\n"
+BULK = " mov.u32 %r4, tile;\n mad.lo.u32 %r4, %r0, 4, %r4;\n st.shared.u32 [%r4+256], 0;\n fence.proxy.async;\n" + MEET
+BULK += " @!%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile+256], 128;\n"
 UNALIGNED = " add.u64 %rd1, %rd1, 64;\n"
 BOX = FIELDS.splitlines(keepends=True)[2].replace("16;", "8;")
 BY_DATA = " ld.global.u32 %r4, [%rd1+4096];\n setp.eq.and.u32 %p4, %r4, 7, !%p0;\n" + BOX.replace("!%p0", "%p4")
@@ -41,6 +44,7 @@ AS_GIVEN = Pointer(contents=(Field(0, TensorMap("f32", (64,), (16,))),))
         (UNALIGNED + FIELDS + RELEASE + FIELD + ACQUIRE + COPY, Pointer(), "not judged"),
         (COPY + FIELDS + RELEASE, AS_GIVEN, "not judged"),  # the copy may still read it
         (FIELDS + RELEASE + OF_EACH_LANE + COPY, Pointer(), "not judged"),  # lane 1 has acquired it
+        (BULK + RELEASE + COMPLETE + ACQUIRE + COPY, AS_GIVEN, "not judged"),
         (FIELD + COPY, AS_GIVEN, "refuted"),
         (FIELD + RELEASE + ACQUIRE + COPY, AS_GIVEN, "proved"),
         (BOX + RELEASE + ACQUIRE + COPY, AS_GIVEN, "refuted"),  # 32 bytes and not 64
