@@ -338,7 +338,7 @@ class Family:
         return True
 
     def _all_go_on(self, first: int, values: int) -> int:
-        """The last value looked at to see that each goes on as its laps do; 0 if one does not."""
+        """The last value looked at to see that each continues as its laps do; 0 if one does not."""
         last, named = 0, self._numbering is NUMBERINGS[0]
         for value in self._laps:
             times = 1 if named and value > first and self._has_the_laps_of(first, value, values) else 2

@@ -186,7 +186,7 @@ class AccessOrder:
     def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
         """The first operation between the two accesses that is too weak, (-1, -1) if no operation is.
 
-        With a ``fence.sc`` behind the access it is the last that reads: such a fence after it is enough.
+        With a ``fence.sc`` after the access it is the last that reads: such a fence after it is enough.
         """
         code = self._program.code
         over = [each for each in self._weak if each.kind is kind and self.accesses.over(each.occurs, access)]
