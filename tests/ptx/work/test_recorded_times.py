@@ -55,7 +55,7 @@ def test_what_the_estimate_rests_on_is_said() -> None:
         read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet"), name
     ).comparison.time
     assert time.verdict is TimeVerdict.OUTSIDE
-    assert [each.kind.value for each in time.assumed if each.kind.value != "value"] == ["instructions"]
+    assert [each.kind.name for each in time.assumed if each.kind.name != "VALUE"] == ["INSTRUCTIONS"]
 
 
 def test_a_kernel_that_reads_a_clock_has_no_time(tmp_path: Path) -> None:
