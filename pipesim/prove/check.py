@@ -17,7 +17,7 @@ from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, may_be_ended, shown_by_code
-from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
+from pipesim.prove.counterexample.every_schedule import in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
 from pipesim.prove.memory_order.exchanged import exchanged_barriers
 from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations
@@ -124,8 +124,7 @@ def _with_coverage(program: Program, found: Check) -> Check:
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
-        hangs = hangs_in_every_schedule(program)
-        certain = tuple(each for each in found.refutations if hangs and each.deadlock is not None)
+        certain = in_every_schedule(program, found.refutations)
         found = replace(found, refutations=certain)
         found = found if certain else replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED)
     if found.verdict is Verdict.PROVED and program.coverage.dependent and is_open(program):

@@ -1,10 +1,32 @@
-"""Deadlocks of every schedule: what no order of operations prevents."""
+"""What fails in every schedule: what no order of operations prevents."""
 
 from collections import Counter
 
+from pipesim.model.finding import FaultKind
 from pipesim.model.groups import ASYNC_BYTES, BARRIER, CHANGES_PHASE, DELAYED_ARRIVALS, MEETING_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.prove.refutation import Refutation
+
+
+def in_every_schedule(program: Program, found: tuple[Refutation, ...]) -> tuple[Refutation, ...]:
+    """Those that no order prevents: a hang in each, and an instruction that arrives more often than its barrier counts.
+
+    The run that was read has executed this instruction.
+    """
+    hangs = hangs_in_every_schedule(program)
+    return tuple(each for each in found if (hangs and each.deadlock is not None) or _exceeds_the_count(program, each))
+
+
+def _exceeds_the_count(program: Program, found: Refutation) -> bool:
+    fault = found.fault
+    if fault is None or fault.kind is not FaultKind.OVER_ARRIVAL:
+        return False
+    op = program.code[fault.agent][fault.pc]
+    on_it = [each for code in program.code for each in code if each[BARRIER] == op[BARRIER]]
+    if op[0] != Op.ARRIVE or any(each[0] == Op.CP_ASYNC_ARRIVE for each in on_it):
+        return False  # a cp.async may add to what is pending
+    return 0 < max((operand(each, "count") for each in on_it if each[0] == Op.INIT), default=0) < operand(op, "count")
 
 
 def hangs_in_every_schedule(program: Program) -> bool:
