@@ -91,12 +91,12 @@ def corrections(
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
-    The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there is
-    none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before each
-    change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether what the
-    program was read from is proved with a change of which the program does not show enough. ``last``: the rank of the
-    least likely ones that are tried; ``of_words``:
-    those of what CTAs do to words. ``other``: the program of a size between the two, or beyond both where they are one.
+    The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there
+    is none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before
+    each change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether
+    what the program was read from is proved with a change of which the program does not show enough. ``last``: the
+    rank of the least likely ones that are tried; ``of_words``: those of what CTAs do to words. ``other``: the
+    program of a size between the two, or beyond both where they are one.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()

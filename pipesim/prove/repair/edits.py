@@ -16,10 +16,11 @@ from pipesim.prove.repair.changes import (
     iterations,
     joint_actions,
     left_over,
-    numbers,
+    operand_changes,
     order,
     places,
 )
+from pipesim.prove.repair.changes.operand_changes import multicasts
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
 from pipesim.prove.repair.sites import AgentCode, gives_back, members
 
@@ -73,13 +74,13 @@ def _of_agent(repair: Repair) -> Callable[[AgentCode, Repair], Listing]:
         return additions.first_arrives
     if repair.kind is K.PRIME:
         return additions.arrives_in_loop if repair.at.op else joint_actions.prime_meetings
-    return numbers.of_operand if repair.kind in numbers.CHANGES else _CHANGES[repair.kind]
+    return operand_changes.of_operand if repair.kind in operand_changes.CHANGES else _CHANGES[repair.kind]
 
 
 _CHANGES: dict[RepairKind, Callable[[AgentCode, Repair], Listing]] = {
-    K.PHASES: numbers.in_turn,
-    K.STAGES: numbers.in_turn,
-    K.LAPS: numbers.in_laps,
+    K.PHASES: operand_changes.in_turn,
+    K.STAGES: operand_changes.in_turn,
+    K.LAPS: operand_changes.in_laps,
     K.CARRY: places.carried_on,
     K.PART: places.own_part,
     K.OTHER_GROUP: places.other_group,
@@ -131,7 +132,7 @@ def _counted_in(program: Program, repair: Repair) -> Program | None:
 def _with_tables(program: Program, repair: Repair, *, slots: bool) -> Program:
     """The program with what a correction names in its tables: bytes, of a multicast in every CTA, and meetings."""
     if repair.kind is K.MASK:
-        ops = (op for op in program.operations if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair))
+        ops = (op for op in program.operations if op[0] == Op.TMA_LOAD and multicasts(program, op, repair))
         copied = dict.fromkeys(program.accesses[operand(op, "access")] for op in ops)
         everywhere = (replace(each, cta=rank) for each in copied for rank in range(program.ctas))
         return replace(program, accesses=tuple(dict.fromkeys((*program.accesses, *everywhere))))

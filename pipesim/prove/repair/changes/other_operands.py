@@ -13,7 +13,8 @@ from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction, Tile
 from pipesim.prove.repair.changes.missing_instructions import given_back_after
-from pipesim.prove.repair.changes.numbers import count_of, may_expect
+from pipesim.prove.repair.changes.numbers import count_of
+from pipesim.prove.repair.changes.operand_changes import may_expect
 from pipesim.prove.repair.changes.places import passes_by, slots_of_items, turn_of, uses_in_turn, waits_in_turn
 from pipesim.prove.repair.kinds import NOWHERE, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
