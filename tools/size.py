@@ -36,7 +36,7 @@ BUDGETS = (
     # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000,
     # branches that all threads of a CTA take alike 220, plain stores and bulk reductions between CTAs 110,
     # elements of free arrays with all values of their type 130, tensor maps that a kernel changes 270.
-    Budget("pipesim", ".py", 131_620),
+    Budget("pipesim", ".py", 131_640),
     Budget("hwkernels", ".py", 9_535),
     Budget("tests", ".py", 83_060),  # the aim is 62,000
     Budget("tools", ".py", 9_220),
