@@ -136,9 +136,7 @@ def corrections(
         found.append(proved)
         if len(found) == MOST or held is not None:
             break
-    if held is not None and not found:
-        found.append(held)
-    return tuple(correction for _, correction in found)
+    return tuple(correction for _, correction in found or filter(None, [held]))
 
 
 def _instead(held: Repair, other: Repair) -> bool:
