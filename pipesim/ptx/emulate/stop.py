@@ -152,11 +152,12 @@ class Notes:
     which it is not known whether they run, which therefore order nothing; ``fences_passed_by``: those after which lanes
     signal that did not execute them, with the words; ``fences_apart``: those that count for nothing for that reason;
     ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
-    ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
-    execute and some do, with the warp's number; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
-    branches and accesses by a value that is not known, with what it is; ``reductions``: those of bytes that
-    another one changes, in whatever order; ``unknown_meetings``: instructions in which lanes wait for others of their
-    warp, where it is not known which lanes come there; ``asked_together``: branches on the answers of several tries.
+    ``undefined``: what PTX leaves undefined; ``by_phases``: accesses of lanes that phases order; ``partial``: what
+    all lanes of a warp have to execute and some do, with the warp's number; ``accesses``: what ``left_out`` and
+    ``unread`` may touch; ``perhaps``: branches and accesses by a value that is not known, with what it is;
+    ``reductions``: those of bytes that another one changes, in whatever order; ``unknown_meetings``: instructions
+    in which lanes wait for others of their warp, where it is not known which lanes come there; ``asked_together``:
+    branches on the answers of several tries.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -179,6 +180,7 @@ class Notes:
     fences_passed_by: dict[int, set[int]] = field(default_factory=dict)
     fences_apart: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
+    by_phases: set[int] = field(default_factory=set)
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)

@@ -17,7 +17,6 @@ from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
-from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import (
     WARP,
@@ -275,8 +274,6 @@ class EmulatedWarp(DividedWarp):
             self.apart.hand_on([mask], here)
         if step.act is not None:
             self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live)
-        if step.hands_on and not (step.instruction.opcode == "mbarrier" and step.instruction.has_any(*_ARRIVES)):
-            self.exchanges.happens(LaneEvent.ARRIVE, mask)
 
     def _among_themselves(self, step: DecodedStep) -> bool:
         """Whether it is a ``bar.warp.sync`` of lanes that name none of those that parted from them."""

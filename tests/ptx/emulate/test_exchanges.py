@@ -256,8 +256,62 @@ def test_only_the_phase_that_is_waited_for_orders_lanes(at: int, more: str, othe
     assert verdict != "proved" or not program.coverage.undefined
 
 
+#: Lane 0 stores and {first}, the others {wait} and load; what the second warp does.
+ON_TWO_WAYS = """ setp.eq.u32 %p4, %r1, 0;
+ @!%p4 bra other;
+ @%p2 bra others;
+ st.shared.u32 [tile], 1;
+{first} bra met;
+others:
+{wait} ld.shared.u32 %r9, [tile];
+ bra met;
+other:
+{other}met:
+"""
+BY_ONE, ON_SECOND = " @!%p2" + ARRIVE, ARRIVE.replace("%r3", "%r3+8")
+WAIT_SECOND, TEST = PASSES_ON.replace("there", "then"), WAIT.splitlines()[1].replace("try", "test") + "\n"
+BULK = """ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 128;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+256], [%rd1], 128, [%r3];
+"""
+KNOWS = WAIT.replace("again", "there")
+BY_LANE_1 = " @%p2 bra later;\n" + KNOWS + "later:\n{0} @!%p3" + ON_SECOND
+MANY = f""" mov.u32 %r20, 0;
+more:
+ @!%p3{ON_SECOND} add.u32 %r20, %r20, 1;
+ setp.lt.u32 %p5, %r20, 2100;
+ @%p5 bra more;
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "wait", "other", "verdict"),
+    [
+        (1, ARRIVE, WAIT, "", "proved"),
+        (1, ARRIVE.replace("arrive", "arrive.relaxed.cta"), WAIT, "", "unknown"),
+        (1, ARRIVE, WAIT.replace("parity", "parity.relaxed.cta"), "", "unknown"),
+        (1, ARRIVE, TEST + " @%p9 bra seen;\n" + WAIT + "seen:\n", "", "proved"),
+        (1, ARRIVE, TEST, "", "unknown"),
+        (1, BULK, WAIT, " @!%p2" + ON_SECOND, "proved"),
+        (1, BULK, WAIT_SECOND, " @!%p2" + ON_SECOND, "unknown"),
+        (1, ARRIVE, WAIT_SECOND, KNOWS + " bar.sync 1, 32;\n @!%p2" + ON_SECOND, "proved"),
+        (1, ARRIVE, WAIT_SECOND, " @!%p2" + ON_SECOND + KNOWS + " bar.sync 1, 32;\n", "unknown"),
+        (1, ARRIVE, WAIT_SECOND, BY_LANE_1.format(MEET), "proved"),
+        (1, ARRIVE, WAIT_SECOND, BY_LANE_1.format(""), "unknown"),
+        (3, ARRIVE, WAIT, 2 * BY_ONE, "proved"),
+        (2, ARRIVE, WAIT, 2 * BY_ONE, "unknown"),  # the second warp may complete the phase alone
+        (1, "", MANY, "", "unknown"),  # so many events were taken to be a meeting
+    ],
+)
+def test_lanes_on_two_ways_are_in_order_by_what_one_releases_and_the_other_acquires_in_every_schedule(
+    count: int, first: str, wait: str, other: str, verdict: str
+) -> None:
+    set_up = START.replace("[%r3], 32", f"[%r3], {count}")
+    program = program_of(set_up + ON_TWO_WAYS.format(first=first, wait=wait, other=other))
+    assert check(program).verdict.value == verdict
+
+
 def test_signals_order_lanes_where_a_clock_of_each_says_so() -> None:
-    for seed in (*range(20), 74, 272, 290):  # in the last ones a wait for another mbarrier was taken to order them
+    for seed in (*range(20), 100, 102):  # in the last ones a try, or a relaxed wait, was taken to order them
         body, right = random_exchanges(seed, signals=True)
         assert any(each.lines for each in kernel(EXCHANGED + body).coverage.assumed) is not right, body
 

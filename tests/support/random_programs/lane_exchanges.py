@@ -45,16 +45,17 @@ SET_UP = """ mov.u32 %r12, 0xffff;
 #: Who completes the one phase of each mbarrier: all lanes, or the second one.
 _ARRIVE = ("mbarrier.arrive.shared::cta.b64 _, [%r3];", "@!%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];")
 _WAIT = """{who}bra past{n};
-wait{n}: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+{at}], 0;
+wait{n}: mbarrier.try_wait.parity{order}.shared::cta.b64 %p9, [%r3+{at}], 0;
  @!%p9 bra wait{n};
 past{n}:"""
+_ASK = "mbarrier.test_wait.parity.shared::cta.b64 %p9, [%r3+{at}], 0;"  #: and do not look at the answer
 _OTHERS = {"": "@%p10 ", "@%p1 ": "@!%p1 ", "@!%p1 ": "@%p1 ", "@!%p2 ": "@%p2 ", "@%p2 ": "@!%p2 "}
 
 
 def random_exchanges(seed: int, *, signals: bool = False) -> tuple[str, bool]:
     """What follows :data:`SET_UP`, and whether PTX orders every two accesses of different lanes of which one writes.
 
-    ``signals``: lanes also arrive on two mbarriers, and wait for them.
+    ``signals``: lanes also arrive on two mbarriers, and wait for them; some so that it orders no accesses.
     """
     rng = random.Random(seed)
     sent: dict[int, list[int]] = {}  # by mbarrier whose phase is complete: what whoever waits for it learns
@@ -64,12 +65,15 @@ def random_exchanges(seed: int, *, signals: bool = False) -> tuple[str, bool]:
     body, right = "", True
     for time in range(1, rng.randint(3, 8) + 5 * signals):
         if signals and rng.random() < 0.5:
-            bar, who = rng.randrange(2), rng.choice([*_WHO])
+            bar, who, order = rng.randrange(2), rng.choice([*_WHO]), rng.choice(("", "", "", ".relaxed.cta"))
             if bar not in sent:
-                body += f" {_ARRIVE[bar]}\n"
+                body += f" {_ARRIVE[bar].replace('arrive', 'arrive' + order)}\n"
                 sent[bar] = [max(clock) for clock in zip(*(clocks if bar == 0 else clocks[1:2]), strict=True)]
-            else:
-                body += f" {_WAIT.format(who=_OTHERS[who], n=time, at=8 * bar)}\n"
+                sent[bar] = [0] * len(_LANES) if order else sent[bar]
+                continue
+            text = _ASK if (asks := rng.random() < 0.2) else _WAIT
+            body += f" {text.format(who=_OTHERS[who], n=time, at=8 * bar, order=order)}\n"
+            if not (asks or order):
                 clocks = [[*map(max, clock, sent[bar])] if _WHO[who](n) else clock for n, clock in enumerate(clocks)]
             continue
         if rng.random() < 0.5:

@@ -11,7 +11,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
 from pipesim.ptx.emulate.effects.tensor_maps import fence_maps
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
-from pipesim.ptx.emulate.lanes.exchanges import LaneEvent, Signalled
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, TouchedBytes, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -54,7 +54,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         named.all_of_cta = each.position
     _meet_in_a_wait(cluster, named, each.position)
     _arrive(named, threads, lanes, vote)
-    cluster.signals.add(Signalled(LaneEvent.ARRIVE, warp.mask, by=warp.exchanges))  # to all who meet there
+    place = Op.BAR_SYNC, warp.cta, number
+    warp.exchanges.signal(LaneEvent.ARRIVE, warp.mask, place, generation)
     cluster.count_ended(warp.cta, number)
     if operation == Op.BAR_ARRIVE:
         return
@@ -63,6 +64,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     def done() -> bool:
         if named.generation == generation:
             return False
+        warp.exchanges.signal(LaneEvent.WAIT, mask, place, generation)
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
             warp.write_results(step, _result(cluster, each, (warp.cta, number), generation))
@@ -85,7 +87,8 @@ def _warp_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> No
         meeting = named & warp.all_lanes
         if warp.mask == warp.live and not warp.live & ~meeting:
             warp.execute_together(orders=True)
-        warp.exchanges.happens(LaneEvent.MEET, meeting)
+        else:
+            warp.exchanges.happens(LaneEvent.MEET, meeting)
         warp.apart.meet_some(meeting)
         warp.waited |= meeting if warp.waited & meeting else 0
         if meeting & warp.ended_lanes:

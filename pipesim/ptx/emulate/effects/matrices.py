@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import OperandShape, groups, of_tcgen05, of_wgmma, one_of, shared_place
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.memory import SHARED_BASE
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status, around
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
@@ -227,6 +228,7 @@ def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     bars = [(rank, place[1]) for rank in ranks]
     for bar in bars:
         cluster.recorder.barrier(bar)
+        warp.exchanges.happens(LaneEvent.ARRIVE, warp.mask, bar, cluster.barrier(bar).done)
     number = cluster.recorder.barrier(place)
     if mask:
         record(cluster, warp, each.position, Op.COMMIT_MULTICAST, Engine.TCGEN05, number, mask)

@@ -51,8 +51,9 @@ def _told(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -
     """The mbarriers on which lanes arrive, and which on each, for what these have done before."""
     found = places(cluster, warp, step, index)
     warp.apart.hand_on([*found.values()], step.instruction.position)
+    relaxed = order_of(semantics_of(step.instruction)) is Order.RELAXED
     for place, lanes in found.items():
-        warp.exchanges.happens(LaneEvent.ARRIVE, lanes, place, cluster.barrier(place).done)
+        warp.exchanges.happens(LaneEvent.ARRIVE, lanes, place, cluster.barrier(place).done, relaxed=relaxed)
     return found
 
 
@@ -250,11 +251,9 @@ def _wait(
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
     parity = cluster.parity_in_turn(warp.agent, place, parity, waits=True)
-    _has_waited(cluster, warp, place, parity)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)
-    if order_of(meaning) is Order.RELAXED:
-        warp.fences.wait(warp.mask)
+    _has_waited(cluster, warp, place, parity, meaning)
     record(cluster, warp, position, Op.WAIT, bar, parity, meaning)
     warp.write_results(step, int(answer))
     warp.asked = ()
@@ -282,14 +281,15 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
     if order_of(semantics_of(each)) is Order.RELAXED:
         warp.fences.wait(warp.mask)
-    _has_waited(cluster, warp, place, parity)
     warp.tries[asked] = (each.position, *place, parity)
     warp.write_results(step, OpenAnswer(asked, 0, 1))
 
 
-def _has_waited(cluster: Cluster, warp: EmulatedWarp, place: Place, parity: int) -> None:
-    done = cluster.barrier(place).done
-    warp.exchanges.happens(LaneEvent.WAIT, warp.mask, place, done - (done & 1 != parity))
+def _has_waited(cluster: Cluster, warp: EmulatedWarp, place: Place, parity: int, meaning: int) -> None:
+    done, relaxed = cluster.barrier(place).done, order_of(meaning) is Order.RELAXED
+    if relaxed:
+        warp.fences.wait(warp.mask)
+    warp.exchanges.happens(LaneEvent.WAIT, warp.mask, place, done - (done & 1 != parity), relaxed=relaxed)
 
 
 def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place) -> None:
@@ -310,7 +310,6 @@ def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> 
     flush(cluster, warp)
     warp.exchanges.commit(warp.mask)
     warp.exchanges.copied(warp.mask, 0, warp.way)
-    warp.exchanges.happens(LaneEvent.ARRIVE, warp.mask)
     noinc = each.has("noinc")
     for place, by in _told(cluster, warp, step, 0).items():
         bar, lanes = cluster.recorder.barrier(place), by.bit_count()

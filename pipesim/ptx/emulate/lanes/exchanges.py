@@ -11,10 +11,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum, IntFlag
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from pipesim.ptx.emulate.stop import Notes
 from pipesim.ptx.emulate.values import lanes_in
@@ -22,7 +22,7 @@ from pipesim.ptx.emulate.values import lanes_in
 Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
 _WORD = 4
 _BEGUN = 256  #: arrivals and waits before an arrival, among which waits are looked for that have begun, and not ended
-_MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
+_MOST = 2_048  #: accesses and events of a warp that are remembered while its lanes do not meet
 
 
 class Starts(NamedTuple):
@@ -62,25 +62,26 @@ class LaneStarts(NamedTuple):
         return lanes_at(self.mask & mask, (at for lane, at in self.by_lane() if lane & mask))
 
 
-class ExchangeOrder(IntEnum):
-    """What orders two accesses of different lanes: PTX, that the lanes run in step, or nothing."""
+class ExchangeOrder(IntFlag):
+    """What orders accesses of different lanes, beside PTX: that the lanes run in step, or nothing.
+
+    PHASES: PTX orders lanes on two ways of a branch if arrivals are of these phases in every schedule.
+    """
 
     PTX = 0
-    IN_STEP = 1
-    NONE = 2
+    PHASES = 1
+    IN_STEP = 2
+    NONE = 4
 
 
 def note_exchange(notes: Notes, position: int, order: ExchangeOrder) -> None:
     """An access that may be in order after those of other lanes."""
-    match order:
-        case ExchangeOrder.PTX:
-            pass
-        case ExchangeOrder.IN_STEP:
-            notes.exchanged.add(position)
-        case ExchangeOrder.NONE:
-            notes.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
-        case _:
-            assert_never(order)
+    if order & ExchangeOrder.PHASES:
+        notes.by_phases.add(position)
+    if order & ExchangeOrder.NONE:
+        notes.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
+    elif order & ExchangeOrder.IN_STEP:
+        notes.exchanged.add(position)
 
 
 class LaneEvent(Enum):
@@ -96,10 +97,10 @@ class LaneEvent(Enum):
 
 
 class Signalled(NamedTuple):
-    """An arrival, or a wait, of lanes of a warp. ``place``: the mbarrier, None for what any wait may be for.
+    """An arrival, or a wait, of lanes of a warp. ``place``: the mbarrier, or the named barrier of a CTA.
 
     ``phase``: in which they arrive, or for whose end they have waited. ``earlier``: how many of other warps too came
-    before it.
+    before it. ``met``: how often all lanes of the warp had met.
     """
 
     event: LaneEvent
@@ -108,6 +109,7 @@ class Signalled(NamedTuple):
     phase: int = 0
     earlier: int = 0
     by: LaneExchanges | None = None
+    met: int = 0
 
 
 @dataclass
@@ -159,12 +161,16 @@ class _LaneAccess(NamedTuple):
 
 @dataclass
 class _LaneAccesses:
-    """The reads or the writes of a CTA's memory since the lanes last met, and who they are by word, once asked for."""
+    """The reads or the writes of a CTA's memory since the lanes last met, and who they are by word, once asked for.
+
+    ``lost``: the bytes from the first to the last of which it is no longer known who accessed them.
+    """
 
     all: list[_LaneAccess] = field(default_factory=list)
     first: int = 1 << 62
     end: int = 0
     grain: int = _WORD
+    lost: tuple[int, int] = 0, 0
     _indexed: int = 0
     _owners: dict[int, list[tuple[_LaneAccess, int]]] = field(default_factory=dict)
 
@@ -174,6 +180,7 @@ class _LaneAccesses:
         self.first, self.end = min(self.first, first), max(self.end, end)
         self.all.append(access)
         if len(self.all) > _MOST:
+            self.lost = self.first, self.end
             del self.all[: _MOST // 2]
             self._begin(self.grain)
 
@@ -225,8 +232,8 @@ class LaneExchanges:
     waits of all warps, in order.
     """
 
-    __slots__ = ("_events", "_groups", "_of_all", "_open", "_phases", "_quiet", "_reads", "_steps", "_writes",
-                 "inits")  # fmt: skip
+    __slots__ = ("_events", "_gone", "_groups", "_met", "_of_all", "_open", "_phases", "_quiet", "_reads", "_steps",
+                 "_writes", "inits")  # fmt: skip
 
     def __init__(self, of_all: Signals) -> None:
         self._of_all = of_all
@@ -238,7 +245,7 @@ class LaneExchanges:
         self._open: list[_LaneCopy] = []
         self._groups: list[_LaneGroup] = []
         self.inits = 0
-        self._steps = 0
+        self._steps = self._met = self._gone = 0
 
     def execute(self) -> None:
         """All lanes execute an instruction together, which does not order what they access."""
@@ -247,11 +254,18 @@ class LaneExchanges:
     def meet(self) -> None:
         """All lanes meet."""
         if self._writes or self._reads:
-            self._writes, self._reads, self._events, self._quiet = {}, {}, [], True
+            self._writes, self._reads, self._events, self._gone, self._quiet = {}, {}, [], 0, True
         self._phases = {}
+        self._met += 1
 
-    def happens(self, event: LaneEvent, lanes: int, place: object = None, phase: int = 0) -> None:
-        """Something that may order what was accessed before.
+    def signal(self, event: LaneEvent, lanes: int, place: object, phase: int) -> None:
+        """All lanes arrive, or have waited; or some of them meet: of this other warps may learn."""
+        self._of_all.add(Signalled(event, lanes, place, phase, by=self, met=self._met))
+
+    def happens(
+        self, event: LaneEvent, lanes: int, place: object = None, phase: int = 0, *, relaxed: bool = False
+    ) -> None:
+        """Something that may order what was accessed before, which nothing ``relaxed`` does.
 
         A wait may be for an earlier phase of its parity: others of the warp may have arrived since, that run by
         themselves. It is for the first one of which its lanes have not seen the end, since all last met.
@@ -262,15 +276,18 @@ class LaneExchanges:
                 first = min(self._phases.get((place, lanes), first), phase)
                 phase = first + (phase - first & 1)
                 self._phases[place, lanes] = phase + 1
-        if event in (LaneEvent.ARRIVE, LaneEvent.WAIT):
-            self._of_all.add(Signalled(event, lanes, place, phase, by=self))
+        if relaxed:
+            return
+        if event is not LaneEvent.FENCE:
+            self.signal(event, lanes, place, phase)
         found = Signalled(event, lanes, place, phase, self._of_all.end)
         if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1][:4] == found[:4]):
             return
         self._events.append(found)
         self._quiet = True
         if len(self._events) > _MOST:
-            self.meet()
+            del self._events[: _MOST // 2]
+            self._gone += _MOST // 2
 
     def read(self, cta: int, lanes: LaneStarts, size: int, way: Way) -> ExchangeOrder:
         """Lanes load; what orders it after what other lanes have stored."""
@@ -298,7 +315,7 @@ class LaneExchanges:
 
     def order(self, cta: int, lanes: LaneStarts, size: int, way: Way, *, writes: bool) -> ExchangeOrder:
         """What orders a copy of these bytes, that lanes begin now, after what other lanes have done to them."""
-        access = _LaneAccess(lanes, size, len(self._events), self._steps, way)
+        access = _LaneAccess(lanes, size, self._gone + len(self._events), self._steps, way)
         return self._overwrites(cta, access) if writes else self._order(self._writes.get(cta), access, reads=True)
 
     def commit(self, lanes: int) -> None:
@@ -325,7 +342,7 @@ class LaneExchanges:
         found, in_step = [], False
         for each in (each for accesses in self._writes.values() for each in accesses.all):
             fenced = lanes
-            for event in self._events[each.after :]:
+            for event in self._since(each.after):
                 fenced |= event.lanes if event.event is LaneEvent.FENCE else 0
             others = ((mask & ~fenced, at) for mask, at in each.lanes.by_lane())
             open_ = [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
@@ -337,12 +354,16 @@ class LaneExchanges:
 
     def _access(self, lanes: LaneStarts, size: int, way: Way, *, alike: bool = False) -> _LaneAccess:
         self._quiet = False
-        return _LaneAccess(lanes, size, len(self._events), self._steps, way, alike)
+        return _LaneAccess(lanes, size, self._gone + len(self._events), self._steps, way, alike)
+
+    def _since(self, after: int) -> list[Signalled]:
+        """The events that came after this many, as far as they are remembered."""
+        return self._events[max(after - self._gone, 0) :]
 
     def _overwrites(self, cta: int, access: _LaneAccess) -> ExchangeOrder:
         stored = self._order(self._writes.get(cta), access, reads=False)
         loaded = self._order(self._reads.get(cta), access, reads=False)
-        return max(stored, loaded)
+        return stored | loaded
 
     def _order(self, before: _LaneAccesses | None, access: _LaneAccess, *, reads: bool) -> ExchangeOrder:
         """What orders this access after those of other lanes to the same bytes."""
@@ -352,6 +373,8 @@ class LaneExchanges:
         if end <= before.first or first >= before.end:
             return ExchangeOrder.PTX
         found = ExchangeOrder.PTX
+        if first < before.lost[1] and end > before.lost[0]:
+            found = ExchangeOrder.NONE if access.way else ExchangeOrder.IN_STEP
         owners = before.by_word(access.grain, last=reads)
         judged: dict[tuple[int, int, int], ExchangeOrder] = {}
         for lanes, at in access.lanes.by_lane():
@@ -360,7 +383,7 @@ class LaneExchanges:
                     key = id(other), theirs, lanes
                     if key not in judged:
                         judged[key] = self._between(other, theirs, access, lanes, reads=reads)
-                        found = max(found, judged[key])
+                        found |= judged[key]
         return found
 
     def _between(
@@ -368,24 +391,29 @@ class LaneExchanges:
     ) -> ExchangeOrder:
         alone = theirs == lanes and lanes & (lanes - 1) == 0
         itself = alone or (reads and not other.alike and theirs & lanes == lanes)
-        if itself or (other.alike and access.alike) or self._is_ordered(other, theirs, lanes):
+        if itself or (other.alike and access.alike):
             return ExchangeOrder.PTX
         ways = zip(access.way, other.way, strict=False)
         apart = any(mine is yours and side != other_side for (mine, side), (yours, other_side) in ways)
+        if self._is_ordered(other, theirs, lanes):
+            met = not apart or self._is_ordered(other, theirs, lanes, signals=False)
+            return ExchangeOrder.PTX if met else ExchangeOrder.PHASES
         return ExchangeOrder.NONE if apart else ExchangeOrder.IN_STEP
 
-    def _is_ordered(self, access: _LaneAccess, theirs: int, lanes: int) -> bool:
+    def _is_ordered(self, access: _LaneAccess, theirs: int, lanes: int, *, signals: bool = True) -> bool:
         """Whether what happened since then orders an access of each of some lanes before what others do now."""
-        if access.after == len(self._events) or not theirs:
+        if access.after == self._gone + len(self._events) or not theirs:
             return False
-        return all(self._told(access.after, 1 << lane) & lanes == lanes for lane in lanes_in(theirs))
+        return all(self._told(access.after, 1 << lane, signals) & lanes == lanes for lane in lanes_in(theirs))
 
-    def _told(self, after: int, lane: int) -> int:
-        """The lanes before whose next access one of this lane is ordered."""
+    def _told(self, after: int, lane: int, signals: bool) -> int:  # noqa: FBT001
+        """The lanes before whose next access one of this lane is ordered; ``signals``: not only as they meet."""
         told, sent = lane, _Sent()
-        for each in self._events[after:]:
+        for each in self._since(after):
             if each.event is LaneEvent.MEET:
                 told |= each.lanes if told & each.lanes else 0
+            elif not signals:
+                pass
             elif each.event is LaneEvent.ARRIVE and told & each.lanes:
                 sent.add(each)
                 sent.looked_at = min(sent.looked_at, max(each.earlier - _BEGUN, 0))
@@ -401,7 +429,7 @@ class _Sent:
 
     def __init__(self) -> None:
         self._first: dict[object, int] = {}
-        self._warps: set[int] = set()  #: the identities of what they have exchanged
+        self._warps: dict[int, tuple[int, int]] = {}  #: by identity of each: how often it had met, and which lanes know
         self.looked_at = 1 << 62
 
     def add(self, arrival: Signalled) -> None:
@@ -410,7 +438,7 @@ class _Sent:
 
     def reaches(self, wait: Signalled) -> bool:
         """Whether who has waited so knows of it."""
-        return None in self._first or self._first.get(wait.place, wait.phase + 1) <= wait.phase
+        return self._first.get(wait.place, wait.phase + 1) <= wait.phase
 
     def pass_on(self, of_all: Signals, but: LaneExchanges) -> None:
         """What other warps have waited for, and then signalled themselves.
@@ -422,10 +450,15 @@ class _Sent:
             for each in found:
                 if each.by is but:
                     continue
-                if each.event is LaneEvent.WAIT and self.reaches(each):
-                    self._warps.add(id(each.by))
-                elif each.event is LaneEvent.ARRIVE and id(each.by) in self._warps:
+                met, know = self._warps.get(id(each.by), (0, 0))
+                know = -1 if know and each.met > met else know
+                if know & each.lanes and each.event is LaneEvent.ARRIVE:
                     self.add(each)
+                elif (know & each.lanes and each.event is LaneEvent.MEET) or (
+                    each.event is LaneEvent.WAIT and self.reaches(each)
+                ):
+                    know |= each.lanes
+                self._warps[id(each.by)] = each.met, know
 
 
 def _forget_alike(held: list[tuple[_LaneAccess, int]], way: Way) -> None:
