@@ -12,8 +12,10 @@ every schedule and there is nothing to ask.
 """
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from pipesim.explain.blocked_agents import explain
 from pipesim.model.ending import Ending
@@ -29,9 +31,47 @@ from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Enabled, Persistent
 from pipesim.prove.search.successors import Process, Successor, Successors
 
+_Node = TypeVar("_Node")
 _Seen = tuple[tuple[int, int, tuple[int, ...]], ...]
 _OutcomeNode = tuple[Row, _Seen]  #: a state, and what the reads that name no item have seen, agent by agent
 _Result = tuple[tuple[int, ...], _Seen]
+
+
+class _States(Generic[_Node]):
+    """The states that a search has met, each with the one before it and the move; those that it has still to look at.
+
+    ``row``: of a state as the search distinguishes it.
+    """
+
+    def __init__(
+        self, program: Program, row: Callable[[_Node], Row], *, reduced: bool = True, forget: bool = False
+    ) -> None:
+        self.next = Successors(program, forget=forget)
+        self._persistent = Persistent(program, self.next) if reduced else None
+        self._row = row
+        self.came: dict[_Node, tuple[_Node, Process, Successor] | None] = {}
+        self.queue: deque[_Node] = deque()
+
+    def meet(self, node: _Node, came: tuple[_Node, Process, Successor] | None) -> None:
+        """A state for the first time."""
+        self.came[node] = came
+        self.queue.append(node)
+
+    def possible(self, row: Row) -> Enabled:
+        """What is to be followed."""
+        ask = self.next.outcomes
+        found = [(process, outcomes) for process in self.next.processes(row) if (outcomes := ask(process, row))]
+        return found if self._persistent is None or len(found) <= 1 else self._persistent.choose(row, found)
+
+    def path_to(self, node: _Node, *last: Move) -> Schedule:
+        """The moves from the start to a state, and what follows."""
+        path: list[Move] = []
+        came = self.came[node]
+        while came is not None:
+            node, process, outcome = came
+            path.append(self.next.move(self._row(node), outcome, process))
+            came = self.came[node]
+        return (*reversed(path), *last)
 
 
 @dataclass(frozen=True)
@@ -84,13 +124,10 @@ class _Ends:
     def __init__(self, program: Program, limit: int) -> None:
         self._program = program
         self._limit = limit
-        self._next = Successors(program, forget=True)
-        self._persistent = Persistent(program, self._next)
-        start: _OutcomeNode = (self._next.start, ())
-        self._came: dict[_OutcomeNode, tuple[_OutcomeNode, Process, Successor] | None] = {start: None}
-        self._queue = deque([start])
+        self._states = _States[_OutcomeNode](program, itemgetter(0), forget=True)
+        self._states.meet((self._states.next.start, ()), None)
         self._ends: dict[_Result, _OutcomeNode] = {}
-        parts = self._next.parts
+        parts = self._states.next.parts
         self._reads = {
             (agent, pc): tuple(parts.cells[cell] for cell in range(*program.cells[_access(op)]))
             for agent, code in enumerate(program.code)
@@ -100,45 +137,39 @@ class _Ends:
 
     def run(self) -> Outcomes:
         """Breadth first, to the second end or to the first fault."""
-        while self._queue:
-            if len(self._came) > self._limit:
-                return Outcomes(complete=False, states=len(self._came), different=None)
-            if not self._expand(self._queue.popleft()):
-                return Outcomes(complete=False, states=len(self._came), different=None)
-        found = sorted(self._ends.items(), key=lambda end: len(self._path_to(end[1])))
+        came, queue = self._states.came, self._states.queue
+        while queue:
+            if len(came) > self._limit or not self._expand(queue.popleft()):
+                return Outcomes(complete=False, states=len(came), different=None)
+        found = sorted(self._ends.items(), key=lambda end: len(self._states.path_to(end[1])))
         different = self._difference(found[0], found[1]) if len(found) > 1 else None
-        return Outcomes(complete=True, states=len(self._came), different=different)
+        return Outcomes(complete=True, states=len(came), different=different)
 
     def _expand(self, node: _OutcomeNode) -> bool:
         """Follow what can happen next; False if that is a fault."""
         row, seen = node
-        enabled: Enabled = [
-            (process, found) for process in self._next.processes(row) if (found := self._next.outcomes(process, row))
-        ]
-        if not enabled:
-            return self._end(node)
-        for process, found in self._persistent.choose(row, enabled):
+        followed = self._states.possible(row)
+        for process, found in followed:
             for outcome in found:
                 if outcome.faults:
                     return False
                 after = (outcome.next_row(row), self._look(row, process, outcome, seen))
-                if after not in self._came:
-                    self._came[after] = (node, process, outcome)
-                    self._queue.append(after)
-        return True
+                if after not in self._states.came:
+                    self._states.meet(after, (node, process, outcome))
+        return bool(followed) or self._end(node)
 
     def _look(self, row: Row, process: Process, outcome: Successor, seen: _Seen) -> _Seen:
         """What reads have seen after a move."""
         if process.flight is not None or outcome.move.kind != Kind.STEP:
             return seen
-        at = (process.agent, self._next.parts.value(row, process.part).pc)
+        at = (process.agent, self._states.next.parts.value(row, process.part).pc)
         if at not in self._reads:
             return seen
-        items = tuple(self._next.parts.value(row, part) for part in self._reads[at])
+        items = tuple(self._states.next.parts.value(row, part) for part in self._reads[at])
         return tuple(sorted((*seen, (*at, items))))
 
     def _end(self, node: _OutcomeNode) -> bool:
-        state = self._next.parts.state(node[0])
+        state = self._states.next.parts.state(node[0])
         if not all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
             return False
         self._ends.setdefault((state.cells, node[1]), node)
@@ -146,7 +177,7 @@ class _Ends:
 
     def _difference(self, one: tuple[_Result, _OutcomeNode], other: tuple[_Result, _OutcomeNode]) -> TwoOutcomes:
         (cells, seen), (other_cells, other_seen) = one[0], other[0]
-        schedules = self._path_to(one[1]), self._path_to(other[1])
+        schedules = self._states.path_to(one[1]), self._states.path_to(other[1])
         for agent, pc, items in seen:
             for theirs in (items_ for *at, items_ in other_seen if at == [agent, pc] and items_ != items):
                 pair = next((a, b) for a, b in zip(items, theirs, strict=True) if a != b)
@@ -158,15 +189,6 @@ class _Ends:
         agent, pc, items = min(set(seen) ^ set(other_seen))  # one of the two was steered round this read
         pair = (items[0], -1) if (agent, pc, items) in seen else (-1, items[0])
         return TwoOutcomes(*schedules, pair, agent, pc, _access(self._program.code[agent][pc]))
-
-    def _path_to(self, node: _OutcomeNode) -> Schedule:
-        path: list[Move] = []
-        came = self._came[node]
-        while came is not None:
-            node, process, outcome = came
-            path.append(self._next.move(node[0], outcome, process))
-            came = self._came[node]
-        return tuple(reversed(path))
 
 
 def _first_writer(program: Program, access: int) -> tuple[int, int]:
@@ -182,9 +204,6 @@ def _first_writer(program: Program, access: int) -> tuple[int, int]:
 
 def _access(op: tuple[int, ...]) -> int:
     return operand(op, "access")
-
-
-_Came = tuple[Row, Process, Successor]
 
 
 @dataclass(frozen=True)
@@ -225,31 +244,23 @@ class _Search:
     def __init__(self, program: Program, max_states: int, *, reduced: bool) -> None:
         self._program = program
         self._most = max_states
-        self._next = Successors(program, forget=reduced)
-        self._persistent = Persistent(program, self._next) if reduced else None
-        start = self._next.start
-        self._came: dict[Row, _Came | None] = {start: None}
-        self._queue = deque([start])
+        self._states = _States[Row](program, lambda row: row, reduced=reduced, forget=reduced)
+        self._states.meet(self._states.next.start, None)
         self._found: dict[tuple[FaultKind | Ending, tuple[int, ...]], Refutation] = {}
         self._ends: set[object] = set()
         self._steps = 0
 
     def run(self) -> Exploration:
-        complete = True
-        while self._queue:
-            if len(self._came) > self._most:
-                complete = False
-                break
-            self._expand(self._queue.popleft())
-        found = tuple(self._found.values())
+        came, queue = self._states.came, self._states.queue
+        while queue and len(came) <= self._most:
+            self._expand(queue.popleft())
+        found, complete = tuple(self._found.values()), not queue
         verdict = Verdict.REFUTED if found else Verdict.PROVED if complete else Verdict.UNKNOWN
-        states, outcomes = len(self._came), len(self._ends)
-        return Exploration(verdict, states, self._steps, complete, found, outcomes, frozenset(self._found))
+        return Exploration(verdict, len(came), self._steps, complete, found, len(self._ends), frozenset(self._found))
 
     def _expand(self, row: Row) -> None:
-        came, stuck = self._came, True
-        for process, outcomes in self._possible(row):
-            stuck = False
+        came, followed = self._states.came, self._states.possible(row)
+        for process, outcomes in followed:
             for outcome in outcomes:
                 self._steps += 1
                 if outcome.faults:
@@ -257,20 +268,12 @@ class _Search:
                     continue
                 after = outcome.next_row(row)
                 if after not in came:
-                    came[after] = (row, process, outcome)
-                    self._queue.append(after)
-        if stuck:
+                    self._states.meet(after, (row, process, outcome))
+        if not followed:
             self._end(row)
 
-    def _possible(self, row: Row) -> list[tuple[Process, tuple[Successor, ...]]]:
-        ask = self._next.outcomes
-        found = [(p, outcomes) for p in self._next.processes(row) if (outcomes := ask(p, row))]
-        if self._persistent is None or len(found) <= 1:
-            return found
-        return self._persistent.choose(row, found)
-
     def _end(self, row: Row) -> None:
-        state = self._next.parts.state(row)
+        state = self._states.next.parts.state(row)
         if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
             self._ends.add(state._replace(registers=(), cluster=(0, 0), cluster_held=()))
             return
@@ -278,30 +281,17 @@ class _Search:
         if key not in self._found:
             stuck = explain(self._program, state)
             if stuck is not None:  # else an agent continues that was not read any further
-                self._found[key] = Refutation(Ending.DEADLOCK, self._path_to(row), deadlock=stuck)
+                self._found[key] = Refutation(Ending.DEADLOCK, self._states.path_to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:
         for fault in outcome.faults:
             key = fault.kind, (fault.agent, fault.pc)
             if key not in self._found:
-                last = self._next.move(row, outcome, process)
-                self._found[key] = Refutation(Ending.FAULT, self._path_to(row, last), fault)
-
-    def _path_to(self, row: Row, *last: Move) -> Schedule:
-        """The moves from the start to ``row``, and what follows."""
-        path: list[Move] = []
-        came = self._came[row]
-        while came is not None:
-            row, process, outcome = came
-            path.append(self._next.move(row, outcome, process))
-            came = self._came[row]
-        return (*reversed(path), *last)
+                last = self._states.next.move(row, outcome, process)
+                self._found[key] = Refutation(Ending.FAULT, self._states.path_to(row, last), fault)
 
 
 MOST_STATES = 20_000  #: each has clocks of its own, and takes some hundred times as long as one of the plain search
-
-_Node = tuple[Row, Hashable]
-
 
 # Memory order in every schedule of a program that no single run represents.
 #
@@ -327,33 +317,28 @@ def search_memory_order(program: Program, max_states: int = MOST_STATES) -> Memo
     Not complete either where two accesses are ordered in every schedule by something that orders no memory: the end of
     an agent, a request for registers, a count that was read.
     """
-    following = Successors(program)
-    persistent = Persistent(program, following)
-    first = MemoryOrder(program)
-    start: _Node = (following.start, first.state_key())
-    came: dict[_Node, tuple[_Node, Move] | None] = {start: None}
-    queue = deque([(start, first)])
-    while queue:
+    states, first = _States[tuple[Row, Hashable]](program, itemgetter(0)), MemoryOrder(program)
+    following, came = states.next, states.came
+    states.meet((following.start, first.state_key()), None)
+    orders = {states.queue[0]: first}  # of the states that are still to be looked at
+    while states.queue:
         if len(came) > max_states:
             return MemorySearch(complete=False, states=len(came), refutations=())
-        node, order = queue.popleft()
-        row = node[0]
-        enabled: Enabled = [(p, found) for p in following.processes(row) if (found := following.outcomes(p, row))]
-        for process, found in persistent.choose(row, enabled) if enabled else ():
+        node = states.queue.popleft()
+        row, order = node[0], orders.pop(node)
+        for process, found in states.possible(row):
             for outcome in found:
                 move = following.move(row, outcome, process)
                 after = _observer_after(program, following, row, order, move)
                 if after.unordered:  # by something that orders agents and no memory
                     return MemorySearch(complete=False, states=len(came), refutations=())
-                fault = next(iter(after.faults), None)
-                if fault is not None:
-                    return MemorySearch(
-                        complete=True, states=len(came), refutations=(_refutation(came, node, move, fault),)
-                    )
-                reached: _Node = (outcome.next_row(row), after.state_key())
+                for fault in after.faults:
+                    shown = Refutation(Ending.FAULT, states.path_to(node, move), fault)
+                    return MemorySearch(complete=True, states=len(came), refutations=(shown,))
+                reached = outcome.next_row(row), after.state_key()
                 if reached not in came:
-                    came[reached] = (node, move)
-                    queue.append((reached, after))
+                    states.meet(reached, (node, process, outcome))
+                    orders[reached] = after
     return MemorySearch(complete=True, states=len(came), refutations=())
 
 
@@ -369,14 +354,3 @@ def _observer_after(program: Program, following: Successors, row: Row, order: Me
     else:
         after.on_step(before, move.who, result)
     return after
-
-
-def _refutation(came: dict[_Node, tuple[_Node, Move] | None], node: _Node, last: Move, fault: Fault) -> Refutation:
-    path: list[Move] = [last]
-    step = came[node]
-    while step is not None:
-        node, move = step
-        path.append(move)
-        step = came[node]
-    schedule: Schedule = tuple(reversed(path))
-    return Refutation(Ending.FAULT, schedule, fault)
