@@ -109,7 +109,6 @@ def _describe_blocked(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int], senders: Senders
 ) -> tuple[BlockedAgent, list[int]]:
     """What this agent waits for, and the agents it waits for that are stuck before their next contribution."""
-    pc = state.pcs[agent]
     if channel < len(program.barriers):
         if channel not in senders:
             senders[channel] = _senders(program, state, channel, waiting, senders.arrivals)
@@ -129,28 +128,28 @@ def _describe_blocked(
     # every other agent that waits here has arrived, and arrives again only when this is over
     able = [a for a in joins if waiting.get(a) != channel]
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
-    found = BlockedAgent(
-        agent=program.agent_name(agent),
-        barrier=channel_name(program, channel, agent),
-        parity=-1,
-        phase_wanted=0,
-        phase_now=0,
-        arrivals_missing=count - arrived,
-        count=count,
-        bytes_missing=0,
-        line=program.line(agent, pc),
-        suppliers=suppliers,
-    )
+    found = _blocked(program, state, agent, channel, (count - arrived, count), suppliers)
     return found, [a for a in able if a in waiting and _next(state, a, joins[a]) >= 0]
+
+
+def _blocked(
+    program: Program, state: State, agent: int, channel: int, lacks: tuple[int, int], suppliers: tuple[Supplier, ...],
+    phases: tuple[int, int] = (0, 0),
+) -> BlockedAgent:  # fmt: skip
+    """An agent that waits for something else than an mbarrier. ``lacks``: how many, of how many; ``phases``: the one
+    that it wants, and the one that is now.
+    """
+    who, line = program.agent_name(agent), program.line(agent, state.pcs[agent])
+    return BlockedAgent(who, channel_name(program, channel, agent), -1, *phases, *lacks, 0, line, suppliers)
 
 
 def _blocked_on_registers(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
 ) -> tuple[BlockedAgent, list[int]]:
     """It asks for more registers than are free; those of its CTA that have more than they need later may give some."""
-    pools, pc = program.register_pools, state.pcs[agent]
+    pools = program.register_pools
     assert pools is not None
-    wanted = operand(program.code[agent][pc], "registers")
+    wanted = operand(program.code[agent][state.pcs[agent]], "registers")
     needed = WARP * len(pools.members(agent)) * (wanted - pools.of_group(pools.members(agent), state.pcs))
 
     def gives(op: Operation) -> bool:
@@ -158,19 +157,11 @@ def _blocked_on_registers(
 
     given = _places(program, gives)
     able = [a for a in given if waiting.get(a) != channel and program.agents[a].cta == program.agents[agent].cta]
-    found = BlockedAgent(
-        agent=program.agent_name(agent),
-        barrier=REGISTERS,
-        parity=-1,
-        phase_wanted=0,
-        phase_now=0,
-        arrivals_missing=pools.missing_registers(agent, state.pcs, wanted),
-        count=needed,
-        bytes_missing=0,
-        line=program.line(agent, pc),
-        suppliers=tuple(_supplier(program, state, a, waiting, {"registers": given}) for a in able),
-    )
-    return found, [a for a in able if a in waiting and _next(state, a, given[a]) >= 0]
+    suppliers = tuple(_supplier(program, state, a, waiting, {"registers": given}) for a in able)
+    lacks = pools.missing_registers(agent, state.pcs, wanted), needed
+    return _blocked(program, state, agent, channel, lacks, suppliers), [
+        a for a in able if a in waiting and _next(state, a, given[a]) >= 0
+    ]
 
 
 def _blocked_on_groups(
@@ -186,18 +177,9 @@ def _blocked_on_groups(
 
     missing = max(closed[0] - groups - closed[1], 0)
     closes = _places(program, commits)
-    found = BlockedAgent(
-        agent=program.agent_name(agent),
-        barrier=channel_name(program, channel, agent),
-        parity=-1,
-        phase_wanted=closed[0] - groups - 1,
-        phase_now=closed[1],
-        arrivals_missing=missing,
-        count=closed[0] - groups,
-        bytes_missing=0,
-        line=program.line(agent, state.pcs[agent]),
-        suppliers=(_supplier(program, state, member, waiting, {"arrival": closes}),) if missing else (),
-    )
+    wanted = closed[0] - groups
+    suppliers = (_supplier(program, state, member, waiting, {"arrival": closes}),) if missing else ()
+    found = _blocked(program, state, agent, channel, (missing, wanted), suppliers, (wanted - 1, closed[1]))
     return found, [member] if member in waiting and _next(state, member, closes.get(member, [])) >= 0 else []
 
 

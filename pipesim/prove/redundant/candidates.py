@@ -81,19 +81,16 @@ def _cluster_turns(program: Program, agent: int) -> list[tuple[Place, int]]:
     return found
 
 
-_ALONE = {
-    SyncKind.WAIT: RemovalKind.WAIT,
-    SyncKind.GROUP_WAIT: RemovalKind.GROUP_WAIT,
-    SyncKind.FENCE: RemovalKind.FENCE,
-}
-_MEETINGS = {SyncKind.NAMED: RemovalKind.NAMED, SyncKind.CLUSTER: RemovalKind.CLUSTER}
+_ALONE = (SyncKind.WAIT, SyncKind.GROUP_WAIT, SyncKind.FENCE)
 _GAIN = list(RemovalKind)
 
 
 def candidates(program: Program) -> tuple[Removal, ...]:
     """Every edit to be tried: what an agent executes most often first, then what waits before what only issues."""
     found = sites(program)
-    every = [*_alone(program, found), *_together(program, found), *_arrives(program, found), *_mbarriers(program)]
+    tried = [*((site,) for site in found if site.kind in _ALONE), *meetings(program, found)]
+    removals = (_removal(program, RemovalKind[some[0].kind.name], some[0].what, some, found) for some in tried)
+    every = [*removals, *_arrives(program, found), *_mbarriers(program)]
     order = {site: n for n, site in enumerate(found)}
     last = len(order)
 
@@ -110,17 +107,6 @@ def _removal(
     agents = Counter(agent for site in some for agent, _ in found[site])
     roles = dict.fromkeys(program.agents[agent].role for agent in sorted(agents))
     return Removal(edit, what, tuple(some), tuple(roles), max(agents.values()), fewer, count)
-
-
-def _alone(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
-    for site in found:
-        if site.kind in _ALONE:
-            yield _removal(program, _ALONE[site.kind], site.what, [site], found)
-
-
-def _together(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
-    for some in meetings(program, found):
-        yield _removal(program, _MEETINGS[some[0].kind], some[0].what, some, found)
 
 
 def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
@@ -163,7 +149,7 @@ def _shares(program: Program) -> Mapping[str, list[Counter[Place]]]:
 def _mbarriers(program: Program) -> Iterator[Removal]:
     """Groups of mbarriers that only count arrivals, which are asked for by parity: they can go as a whole."""
     kept = {""}
-    for op in (op for op in program.operations):
+    for op in program.operations:
         if not _is_plain(op):
             kept.add(group_of(program, op))
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):

@@ -5,9 +5,9 @@ back into it, so whoever wants to know what can happen next asks the machine.
 """
 
 from collections.abc import Callable, Hashable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pipesim.model.barrier import BarrierState
 from pipesim.model.groups import ACCESSES, COMMIT_BARRIER, ENGINE, ISSUES, READS_REGISTER, SKIP, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
 from pipesim.model.ops import AT, Engine, Op, Operation, operand
@@ -48,9 +48,10 @@ class Parts:
         closing = sorted(
             {a for a, code in enumerate(program.code) for op in code if op[0] == Op.COMMIT and op[COMMIT_BARRIER] < 0}
         )
-        self.commits = {agent: self._add(_commits(agent)) for agent in closing}
-        self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
-        self.named = [self._add(_named_barrier(n)) for n in range(len(program.named_barriers))]
+        spans = {agent: slice(agent * _ENGINES, (agent + 1) * _ENGINES) for agent in closing}
+        self.commits = {agent: self._add(_element("commits", span)) for agent, span in spans.items()}
+        self.barriers = [self._add(_element("barriers", b)) for b in range(len(program.barriers))]
+        self.named = [self._add(_element("named", n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
         #: how many have ended without an arrival at the cluster barrier, and in all, if it may continue without them
         self.gone = [self._add(_ended_agents(program))] if program.leaves_cluster_barrier else []
@@ -59,7 +60,7 @@ class Parts:
         self.running = [self._add(_running_agents(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
         held = (program.cells[access] for op in program.operations for access in program.accesses_of(op))
         touched = sorted({cell for first, end in held for cell in range(first, end)})
-        self.cells = {cell: self._add(_cell(cell)) for cell in touched}
+        self.cells = {cell: self._add(_element("cells", cell)) for cell in touched}
         self.values: list[list[Any]] = [[] for _ in self._readers]
         self._numbers: list[dict[Hashable, int]] = [{} for _ in self._readers]
 
@@ -138,20 +139,10 @@ def _flights(agent: int, engine: int) -> Callable[[State], tuple[Flight, ...]]:
     )
 
 
-def _barrier(barrier: int) -> Callable[[State], BarrierState]:
-    return lambda state: state.barriers[barrier]
-
-
-def _named_barrier(named: int) -> Callable[[State], tuple[int, int, int]]:
-    return lambda state: state.named[named]
-
-
-def _cell(cell: int) -> Callable[[State], int]:
-    return lambda state: state.cells[cell]
-
-
-def _commits(agent: int) -> Callable[[State], tuple[int, ...]]:
-    return lambda state: state.commits[agent * _ENGINES : (agent + 1) * _ENGINES]
+def _element(field: str, at: int | slice) -> Callable[[State], Hashable]:
+    """A part of a field of the state."""
+    of = attrgetter(field)
+    return lambda state: of(state)[at]
 
 
 def _pool(program: Program, cta: int) -> Callable[[State], tuple[int, ...]]:

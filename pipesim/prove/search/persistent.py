@@ -17,50 +17,15 @@ from pipesim.prove.search.ways import Supplies, Way
 Weights = dict[int, int]  #: by the ``id`` of a process
 
 
-# Who, before held processes move, may do what they notice: the others, let run as far as they may come.
-#
-# What all of this needs of one state is gathered once, since many choices of processes are looked into there.
-
-
-class Reach:
-    """What processes may touch while others are held still, in any state of one program."""
-
-    def __init__(self, program: Program, successors: Successors) -> None:
-        self._program = program
-        self._parts = successors.parts
-        self._supplies = Supplies(program, successors.parts, successors.footprints)
-        self._ways: dict[tuple[int, int, bool], Way] = {}
-
-    def here(self, row: Row, processes: list[Process], weights: Weights) -> "Here":
-        """What may happen in one state. ``weights``: of the processes that can move; the others weigh nothing."""
-        return Here(self, row, processes, weights)
-
-    def meanwhile(self, row: Row, held: list[Process], others: list[FreeProcess], moves: Moves) -> Meanwhile:
-        """The others in the state of ``row``, none of which has moved."""
-        return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
-
-    def free_process(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> FreeProcess:
-        """A process at its place in ``row``."""
-        touch = process.touch
-        if process.flight is not None:
-            return FreeProcess(process, None, weight, touch.reads, touch.writes, touch.adds)
-        key = process.part, row[process.part], for_groups
-        way = self._ways.get(key)
-        if way is None:
-            local: Local = self._parts.value(row, process.part)
-            way = Way(self._program, self._parts, self._supplies, process.agent, local, for_groups=for_groups)
-            self._ways[key] = way
-        first = way.legs[0]
-        return FreeProcess(
-            process, way, weight, touch.reads | first.reads, touch.writes | first.writes, touch.adds | first.adds
-        )
-
-
 class Here:
-    """Who may do what in one state."""
+    """Who, in one state, may do what held processes notice before they move: the others, let run as far as they come.
 
-    def __init__(self, reach: Reach, row: Row, processes: list[Process], weights: Weights) -> None:
-        self._reach = reach
+    What this needs is gathered once, since many choices of processes are looked into. ``weights``: of the processes
+    that can move; the others weigh nothing.
+    """
+
+    def __init__(self, choices: "Persistent", row: Row, processes: list[Process], weights: Weights) -> None:
+        self._choices = choices
         self._row = row
         self._processes = processes
         self._weights = weights
@@ -84,7 +49,7 @@ class Here:
                 at_once += each.weight
         if at_once > most:
             return None
-        meanwhile = self._reach.meanwhile(self._row, held, others, moves)
+        meanwhile = self._choices.meanwhile(self._row, held, others, moves)
         if len(held) == 1:
             self._begun[id(held[0])] = meanwhile
         return meanwhile.interfering_processes(most)
@@ -94,7 +59,7 @@ class Here:
         for_groups = any(process.flight is not None for process in held)
         if for_groups not in self._going:
             self._going[for_groups] = [
-                self._reach.free_process(self._row, process, self._weights.get(id(process), 0), for_groups=for_groups)
+                self._choices.free_process(self._row, process, self._weights.get(id(process), 0), for_groups=for_groups)
                 for process in self._processes
             ]
         return self._going[for_groups]
@@ -117,8 +82,11 @@ class Persistent:
     """Chooses, in each state, the processes to follow."""
 
     def __init__(self, program: Program, successors: Successors) -> None:
+        self._program = program
         self._successors = successors
-        self._reach = Reach(program, successors)
+        self._parts = successors.parts
+        self._supplies = Supplies(program, successors.parts, successors.footprints)
+        self._ways: dict[tuple[int, int, bool], Way] = {}
 
     def choose(self, row: Row, enabled: Enabled) -> Enabled:
         """Those of the enabled processes to follow: a smallest choice found, all of them if there is none."""
@@ -130,7 +98,7 @@ class Persistent:
             id(process): every + 1 if any(outcome.faults for outcome in outcomes) else len(outcomes)
             for process, outcomes in enabled
         }
-        here = self._reach.here(row, self._successors.processes(row), weights)
+        here = Here(self, row, self._successors.processes(row), weights)
         for process, outcomes in enabled:  # one alone, if there is one
             if weights[id(process)] == 1 and _closure(here, process, weights, 1):
                 return [(process, outcomes)]
@@ -147,7 +115,27 @@ class Persistent:
         touch = process.touch
         if touch.writes or touch.adds:
             return False
-        return not touch.reads or (process.flight is None and self._successors.parts.value(row, process.part).hold > 0)
+        return not touch.reads or (process.flight is None and self._parts.value(row, process.part).hold > 0)
+
+    def meanwhile(self, row: Row, held: list[Process], others: list[FreeProcess], moves: Moves) -> Meanwhile:
+        """The others in the state of ``row``, none of which has moved."""
+        return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
+
+    def free_process(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> FreeProcess:
+        """A process at its place in ``row``."""
+        touch = process.touch
+        if process.flight is not None:
+            return FreeProcess(process, None, weight, touch.reads, touch.writes, touch.adds)
+        key = process.part, row[process.part], for_groups
+        way = self._ways.get(key)
+        if way is None:
+            local: Local = self._parts.value(row, process.part)
+            way = Way(self._program, self._parts, self._supplies, process.agent, local, for_groups=for_groups)
+            self._ways[key] = way
+        first = way.legs[0]
+        return FreeProcess(
+            process, way, weight, touch.reads | first.reads, touch.writes | first.writes, touch.adds | first.adds
+        )
 
 
 def _closure(here: Here, seed: Process, weights: Weights, most: int) -> set[int] | None:

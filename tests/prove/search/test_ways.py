@@ -7,7 +7,7 @@ from pipesim.model.program import Program
 from pipesim.prove.search import ways
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.parts import Local
-from pipesim.prove.search.persistent import Persistent
+from pipesim.prove.search.persistent import Here, Persistent
 from pipesim.prove.search.successors import Successors
 from pipesim.prove.search.ways import End, GroupWait, PhaseWait, Stop, Supplies, Sync, Way
 from pipesim.targets import target_of
@@ -102,7 +102,7 @@ def _patient(self: Persistent, row, enabled):  # as Persistent.choose, with ever
     best, fewest = enabled, sum(len(outcomes) for _, outcomes in enabled)
     for seed, _ in enabled:
         held = [seed]
-        while joining := self._reach.here(row, processes, {}).interfering_processes(held, 0):
+        while joining := Here(self, row, processes, {}).interfering_processes(held, 0):
             held += joining
         chosen = [(process, outcomes) for process, outcomes in enabled if any(process is one for one in held)]
         moves = sum(len(outcomes) for _, outcomes in chosen)
