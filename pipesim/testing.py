@@ -7,6 +7,7 @@ assert_verified(ring, stages=2, tiles=5)
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def assert_verified(
         read_settings(Path.cwd()), fail_on=fail_on, strict=bool(target.strictness), ignores=tuple(ignore), baseline=file
     )
     program = target.build(params)
-    report = check(target, params, max_states=max_states, most_ranges=0, program=program)
-    report = Triage(policy, source.text_of, source.whole_text_of).of(report, program.sources)
+    again = partial(check, target, params, max_states=max_states, most_ranges=0, program=program)
+    triage = Triage(policy, source.text_of, source.whole_text_of)
+    report = triage.of(again(), program.sources, beside=partial(again, beside=True))
     if report.conclusion is not Conclusion.AGREES:
         raise AssertionError(text_of([in_one_line(report), "", *check_lines(report, WIDTH)]))

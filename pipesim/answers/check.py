@@ -71,19 +71,21 @@ def check(
     budget: Budget | None = None,
     progress: Progress = SILENT,
     any_words: tuple[AnyWord, ...] = (),
+    beside: bool = False,
 ) -> CheckReport:
     """The verdict for every schedule on the program that ``target`` makes of these parameters and CTAs of the launch.
 
     ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
     looked at; the others keep their values. ``program``: the target's, where it has been made already. ``quick``: the
-    verdict alone. ``budget``: the time of each step after it. Raises as ``Target.build`` does.
+    verdict alone. ``budget``: the time of each step after it. ``beside``: as of :meth:`SteppedCheck.beside`. Raises as
+    ``Target.build`` does.
     """
     program = target.build(params, grid=ctas) if program is None else program
     asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges, quick, any_words)
     checking = SteppedCheck(asked, budget, progress)
     checking.verdict()
     checking.details()
-    return checking.report()
+    return checking.beside() if beside else checking.report()
 
 
 def program_of_schedule(target: Target, program: Program, text: str, ctas: int | None = None) -> Program:

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from glob import escape
@@ -65,10 +65,18 @@ class Triage:
         self._found: list[Identity] = []  # without those that another waiver sets aside
         self._complete = True
 
-    def of(self, report: CheckReport, lines: Iterable[str], *, last: bool = False) -> CheckReport:
+    def of(
+        self,
+        report: CheckReport,
+        lines: Sequence[str],
+        *,
+        last: bool = False,
+        beside: Callable[[], CheckReport] | None = None,
+    ) -> CheckReport:
         """The report with its findings looked up; the ``last`` one says which waivers matched nothing.
 
-        ``lines``: those that the program has, where comments may stand.
+        ``lines``: those that the program has, where comments may stand. ``beside``: the report and findings at other
+        lines, also of those that one change corrects: asked for where each that is known is set aside.
         """
         places = (line for shown in report.refutations for line in (shown.place, shown.origin.call))
         comments = comments_at((*lines, *places), self._whole_text_of)
@@ -78,10 +86,11 @@ class Triage:
         found: list[Counterexample] = []
         for shown in report.refutations:
             text = self._text_of(shown.origin.call or shown.place)
+            other = shown.finding.other_line if isinstance(shown.finding, FaultReport) else ""
+            text += f" | {self._text_of(other)}" if other not in ("", shown.place) else ""
             plain = identity_of(shown.finding, function, shown.names, text)
             identity = replace(plain, nth=again[plain])
             again[plain] += 1
-            other = shown.finding.other_line if isinstance(shown.finding, FaultReport) else ""
             at = (shown.place, other, shown.origin.call)
             waiver = next((each for each in waivers if each.matches(identity, at)), None)
             self._used |= {each for each in waivers if each.matches(identity, at)}
@@ -94,9 +103,12 @@ class Triage:
             self._functions.add(function)
         else:
             self._complete = False
-        return replace(
+        known = replace(
             report, refutations=tuple(found), fail_on=self._policy.fail_on, unused=self.unused() if last else ()
         )
+        if beside is not None and known.waived and not known.failing:
+            return self.of(beside(), lines, last=last)
+        return known
 
     def unused(self) -> tuple[Waiver, ...]:
         """The waivers that matched nothing (of a baseline: of functions that were checked); () if it is not known."""

@@ -28,7 +28,7 @@ _DIGITS = 16  #: of a fingerprint
 
 @dataclass(frozen=True, order=True)
 class Identity:
-    """Kind, function, role, names of barriers and tiles, the text of the line; no line number.
+    """Kind, function, role, names of barriers and tiles, the text of the line, or of both accesses; no line number.
 
     ``nth``: among findings that are equal in all of this, in the order of the report.
     """
@@ -164,7 +164,7 @@ def comments_at(lines: Iterable[str], text_of: Callable[[str], str]) -> tuple[Wa
             comment = _COMMENT.match(text_of(place))
             if comment is not None and (place == line or not comment["before"].strip()):
                 for kind in comment["kinds"].split(","):
-                    found[Waiver(_plain(kind), place, comment["reason"].strip(), line=line)] = None
+                    found[Waiver(_plain(kind) or "nothing", place, comment["reason"].strip(), line=line)] = None
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,15 +193,16 @@ class CheckItem(pytest.Item):
                 target = self._target().with_strictness(case.strictness)
                 program = target.build(case.params, grid=case.ctas)
                 most = states_of(case.max_states, program)
-                report = check(
-                    target, case.params, max_states=most, ctas=case.ctas, most_ranges=0, program=program,
+                again = partial(
+                    check, target, case.params, max_states=most, ctas=case.ctas, most_ranges=0, program=program,
                     budget=Budget(seconds),
                 )  # fmt: skip
+                report = again()
                 watch.stop()
             except LimitReachedError as reached:
                 raise limit_error(reached) from None
         with lines_read_from(target.sources):
-            return triage.of(report, program.sources)
+            return triage.of(report, program.sources, beside=partial(again, beside=True))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The finding, its verdict first; an error of pipesim's in its four parts; anything else with its traceback."""

@@ -154,6 +154,22 @@ def test_a_waived_race_does_not_hide_a_hang_beside_it(call: Call, tmp_path: Path
     assert [[f["kind"] for f in each.json["findings"]] for each in told] == [["race", "deadlock"]] * 2
 
 
+@pytest.mark.parametrize(
+    ("waived", "kinds", "code"),
+    [((), "race", 1), ((1, 2), "race", 0), ((1,), "race", 1), ((1,), "race,", 1), ((1, 2), "deadlock,", 1)],
+)
+def test_a_waived_race_hides_no_other_that_the_same_change_corrects(
+    call: Call, tmp_path: Path, waived: tuple[int, ...], kinds: str, code: int
+) -> None:
+    text = BESIDE.replace("empty[0].wait(i & 1)", "w.work(1)").replace('"log", 1', '"log", 2')
+    mine = [f"w.write(log[{n}], i)" + f"  # pipesim: ignore[{kinds}] x" * (n + 1 in waived) for n in range(2)]
+    text = text.replace("w.write(log[0], i)", ("\n" + " " * 16).join(mine))
+    text = text.replace("w.write(log[0], 100 + i)", "w.write(log[0], 100 + i); w.write(log[1], 100 + i)")
+    (tmp_path / "both.py").write_text(text, "utf-8")
+    for quick in ("--quick", "--json"):
+        assert call("check", "both.py", quick, "-p", "tiles=1", "-p", "count=1").code == code
+
+
 def test_a_possible_finding_does_not_fail_where_only_certain_ones_do(call: Call, tmp_path: Path) -> None:
     shutil.copy(PROJECT / RINGS, tmp_path)
     name = f"{RINGS}:arrives_first"

@@ -166,6 +166,11 @@ class Failures:
         self._add_elsewhere(apart)
         self.also = tuple(each.kind for each in found if each not in apart)
 
+    def look_beside(self, unit: Unit) -> None:
+        """Findings at other lines, whether one change corrects them with those that are known or not."""
+        if self._asked.program.words_cta < 0:
+            self._add_elsewhere(elsewhere(self._small.program, self._small.found.doubts, self._wrong, unit))
+
     def _add_elsewhere(self, found: Iterable[Refutation]) -> None:
         """Findings beside those that are known, which a waiver of these must not hide."""
         for each in found:

@@ -163,6 +163,11 @@ class SteppedCheck:
                 beside.details()
                 self._known.cut = beside.cut
 
+    def beside(self) -> CheckReport:
+        """All that is known, with findings at other lines that need no other change, which a waiver must not hide."""
+        self._known.failures.look_beside(lambda _, __: None)
+        return self.report()
+
     def interrupt(self) -> None:
         """Whoever drives the check has ended it: what is left of it is left out, and a verdict not reached unknown."""
         if not self.has_verdict:

@@ -176,7 +176,8 @@ class Checks:
             self.stopped, self.is_over, self._quick = error, not checking.has_verdict, True
             checking.interrupt()
             current().resume()
-        report = self.triage.of(checking.report(), program.sources, last=last)
+        beside = None if self._quick and self.stopped else checking.beside
+        report = self.triage.of(checking.report(), program.sources, last=last, beside=beside)
         report = self._shown(report.with_guess(target.guessed, partial(_by_other_guesses, target, options)))
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report

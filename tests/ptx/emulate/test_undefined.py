@@ -133,6 +133,9 @@ def test_what_is_not_allowed_forbids_a_proof() -> None:
     init = " @!{} mbarrier.init.shared::cta.b64 [%r3+16], 1;\n"
     assert verdict(init.format("%p0")) == "proved"
     assert verdict(init.format("%p1")) == "undefined"
+    waits = " @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];\n" + WAIT.format("%r3")
+    assert verdict(waits) == "proved"
+    assert verdict(waits.replace("], 0", "], 2")) == "undefined", "PTX has the parities 0 and 1"
 
 
 def test_a_copy_of_no_bytes_completes_none() -> None:

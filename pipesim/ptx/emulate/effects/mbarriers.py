@@ -173,7 +173,10 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if not each.has("parity"):
         _ask_by_state(cluster, warp, step, place)
         return
-    _ask_for(cluster, warp, step, place, one_of(warp, step.get(2, warp), "the parity of a wait") & 1)
+    parity = one_of(warp, step.get(2, warp), "the parity of a wait")
+    if parity > 1:
+        cluster.notes.undefined[each.position] = "a parity is 0 or 1"
+    _ask_for(cluster, warp, step, place, parity & 1)
 
 
 def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:

@@ -163,7 +163,7 @@ class _LaneAccess(NamedTuple):
 class _LaneAccesses:
     """The reads or the writes of a CTA's memory since the lanes last met, and who they are by word, once asked for.
 
-    ``lost``: the bytes from the first to the last of which it is no longer known who accessed them.
+    ``lost``: the bytes, from the first to the last, whose accesses are forgotten.
     """
 
     all: list[_LaneAccess] = field(default_factory=list)
