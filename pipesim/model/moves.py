@@ -9,12 +9,24 @@ look whether it was blocked. What a move does is the machine's business.
 from collections.abc import Sequence
 from enum import IntEnum
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.groups import ACCESSES, BARRIER, COMMIT_BARRIER, CP_ASYNC_LANES, ENGINE, PARITY, TESTED_TOKEN, TRIES
-from pipesim.model.machine import TMA, Flight, Observer, State, Step, begin, finished, land, step, with_answer
+from pipesim.model.machine import (
+    TMA,
+    Flight,
+    Observer,
+    State,
+    Step,
+    begin,
+    finished,
+    initial_state,
+    land,
+    step,
+    with_answer,
+)
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.model.rules.sync import WARP
@@ -277,42 +289,63 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     return result._replace(state=_canonical_after(state, refused)) if refused != result.state else None
 
 
-class Round(NamedTuple):
-    """What one round of the canonical order led to; ``moved``: anything happened."""
+class PlainRun:
+    """A program on its canonical way, and who watches it. ``over``: nothing moves any more, or a fault stopped it.
 
-    state: State
-    faults: list[Fault]
-    steps: int
-    moved: bool
+    The phases are those of every schedule if the program is confluent; nothing here decides whether it is.
+    """
 
+    _watching: Sequence[Observer]
 
-def canonical_round(program: Program, state: State, watching: Sequence[Observer], max_steps: int) -> Round:
-    """One round of the canonical order: each agent in turn as far as it goes, then what is in flight lands once."""
-    faults: list[Fault] = []
-    steps = 0
-    moved = False
-    for agent, code in enumerate(program.code):
-        end = len(code)
-        while state.pcs[agent] < end and steps < max_steps:
-            result = step(program, state, agent)
-            for observer in watching:
-                observer.on_step(state, agent, result)
-            steps += 1
-            moved = moved or result.state is not state
-            state = result.state
-            if result.faults:
-                faults.extend(result.faults)
-                if any(f.kind.traps for f in result.faults):
+    def __init__(self, program: Program, watching: Sequence[Observer | None] = ()) -> None:
+        self.program = program
+        self.state = initial_state(program)
+        self.faults: list[Fault] = []
+        self.over = False
+        self._watching = [each for each in watching if each is not None]
+
+    @property
+    def finished(self) -> bool:
+        """True if every agent has run its last operation."""
+        return all(finished(self.program, self.state, agent) for agent in range(len(self.program.agents)))
+
+    def round(self) -> None:
+        """Each agent in turn as far as it goes, then what is in flight lands once."""
+        program, state, watching, moved = self.program, self.state, self._watching, False
+        faults: list[Fault] = []
+        for agent, code in enumerate(program.code):
+            end = len(code)
+            while state.pcs[agent] < end:
+                result = step(program, state, agent)
+                for observer in watching:
+                    observer.on_step(state, agent, result)
+                moved = moved or result.state is not state
+                state = result.state
+                if result.faults:
+                    faults.extend(result.faults)
+                    if any(f.kind.traps for f in result.faults):
+                        break
+                if result.blocked >= 0:
                     break
-            if result.blocked >= 0:
-                break
-    for flight in state.flights:
-        if can_land(program, state, flight):
-            result = land(program, state, flight)
-            for observer in watching:
-                observer.on_landing(flight, flight.remaining, result)
-            faults.extend(result.faults)
-            steps += 1
-            state = result.state
-            moved = True
-    return Round(state, faults, steps, moved)
+        for flight in state.flights:
+            if can_land(program, state, flight):
+                result = land(program, state, flight)
+                for observer in watching:
+                    observer.on_landing(flight, flight.remaining, result)
+                faults.extend(result.faults)
+                state = result.state
+                moved = True
+        self.state = state
+        self.faults += faults
+        self.over = not moved or any(fault.kind.traps for fault in faults)
+
+    def to_end(self) -> Self:
+        """On until it is over; itself."""
+        while not self.over:
+            self.round()
+        return self
+
+
+def run_canonically(program: Program, *watching: Observer) -> PlainRun:
+    """The run to its end."""
+    return PlainRun(program, watching).to_end()

@@ -29,10 +29,10 @@ one. Where the run does not reach its end, what an agent would still read counts
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ARRIVALS, BARRIER, DELAYED_ARRIVALS, MEETINGS, PARITY, PARITY_WAITS, READS_MEMORY
 from pipesim.model.machine import Flight, State, Step
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SIZE_UNKNOWN
@@ -46,7 +46,7 @@ def stale_waits(program: Program) -> tuple[Fault, ...]:
     if program.cut or program.coverage.unread or shared or not any(map(_waits_again, program.code)):
         return ()
     watched = _Deliveries(program)
-    ended = run_canonically(program, observers=[watched])
+    ended = run_canonically(program, watched)
     return tuple(watched.stale(ended.state))
 
 

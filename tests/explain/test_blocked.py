@@ -3,11 +3,11 @@
 from typing import Any
 
 from pipesim.explain.blocked_agents import explain
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import BlockedAgent, Deadlock, Supplier
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Engine
 
 

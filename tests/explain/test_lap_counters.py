@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.explain.lap_counters import Aliasing, Laps
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.machine import State, Step, finished, initial_state, land, step
-from pipesim.model.moves import can_land
+from pipesim.model.moves import can_land, run_canonically
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
@@ -133,7 +132,7 @@ def test_a_pass_one_lap_early_is_seen() -> None:
     """The other answer: after a try for phase 0 the wait is for phase 1, and a fresh barrier lets its parity pass."""
     program = build("INIT; TRY_WAIT; WAIT parity=1")
     laps = Laps(program)
-    run_canonically(program, observers=[laps])
+    run_canonically(program, laps)
     (found,) = laps.disagreements
     assert (found.meant, found.completed, found.passed) == (1, 0, True)
     assert found.claim(program) == (
@@ -145,14 +144,14 @@ def test_a_try_and_its_wait_mean_one_phase_and_a_life_begins_at_an_init() -> Non
     life = "TRY_WAIT register=0; ARRIVE; WAIT_UNLESS register=0; ARRIVE; WAIT parity=1; INVAL; INIT; "
     program = build("INIT; " + 2 * life)
     laps = Laps(program)
-    assert run_canonically(program, observers=[laps]).finished
+    assert run_canonically(program, laps).finished
     assert (laps.disagreements, laps.tests, laps.phase_meant(0, 0)) == ((), 6, -1)
 
 
 def test_a_dead_barrier_answers_nothing() -> None:
     program = build("INIT; INVAL; WAIT")
     laps = Laps(program)
-    run_canonically(program, observers=[laps])
+    run_canonically(program, laps)
     assert (laps.tests, laps.disagreements) == (0, ())
 
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from pipesim.explain.phases import run_canonically
 from pipesim.findings.catalog import report_fault
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
+from pipesim.model.moves import run_canonically
 
 
 def test_a_fault_is_reported_whole() -> None:

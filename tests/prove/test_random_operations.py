@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Access

@@ -1,7 +1,6 @@
 """What each ready-made protocol does at each size, in counts; ``tests/golden/protocols.txt`` pins them."""
 
 from pipesim.explain.lap_counters import Laps
-from pipesim.explain.phases import PhaseLog
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -9,6 +8,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 from tests.support.paths import GOLDEN
+from tests.support.phase_log import PhaseLog
 from tests.support.protocol_sizes import SIZES, Params
 
 COUNTS = GOLDEN / "protocols.txt"
@@ -36,8 +36,5 @@ def counted(name: str, params: Params) -> str:
     assert (laps.tests > 0) == any(op[0] in (Op.WAIT, Op.WAIT_UNLESS) for op in program.operations)
     assert name in SOME_PHASES or not laps.disagreements, [found.claim(program) for found in laps.disagreements]
     assert not result.state.flights, "something is still under way when every agent has finished"
-    phases = [phase for phases in log.phases() for phase in phases]
-    completed = sum(phase.complete for phase in phases)
-    seen = sum(len(phase.observers) for phase in phases)
-    operations = sum(map(len, program.code))
-    return f"{label(name, params)}: {operations} operations, {completed} phases, {seen} hand-offs"
+    operations, seen = sum(map(len, program.code)), sum(map(len, log.seen.values()))
+    return f"{label(name, params)}: {operations} operations, {len(log.completed)} phases, {seen} hand-offs"

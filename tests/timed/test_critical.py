@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.model.steady import waits_per_trip
@@ -143,7 +143,7 @@ def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
 
 def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bool) -> None:
     times = Earliest(program, profile, traced=traced)
-    assert run_canonically(program, observers=[times]).finished
+    assert run_canonically(program, times).finished
     result = simulate(program, profile, traced=traced)
     assert result.outcome is Ending.FINISHED
     assert result.cycles >= times.end
@@ -276,7 +276,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(prices: dict[str
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
     result = simulate(everything(4), profile, traced=traced)
     times = Earliest(everything(4), profile, traced=traced)
-    assert run_canonically(everything(4), observers=[times]).finished
+    assert run_canonically(everything(4), times).finished
     assert result.outcome is Ending.FINISHED
     assert times.end <= result.cycles
     found = least_period(everything(12), profile)

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.groups import BRANCHES
+from pipesim.model.moves import run_canonically
 from pipesim.model.program import Program
 from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.bounds.earliest import Earliest
@@ -21,7 +21,7 @@ from tests.support.timed_ring import flat_ring as ring
 def end(program: Program, profile: Profile, *, traced: bool = False) -> int | None:
     """The least length of a run, None of a program about which nothing is said."""
     times = Earliest(program, profile, traced=traced)
-    run = run_canonically(program, observers=[times])
+    run = run_canonically(program, times)
     return times.end if run.finished and not run.faults and not times.laps.disagreements else None
 
 

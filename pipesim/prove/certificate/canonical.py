@@ -13,15 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from pipesim.model.coverage import Assumption
-from pipesim.model.finding import Fault
 from pipesim.model.groups import BARRIER, DELAYED_ARRIVALS, NAMED_BARRIER
-from pipesim.model.machine import Observer, State, finished, initial_state
-from pipesim.model.moves import Committer, canonical_round, committer
+from pipesim.model.machine import Observer, State
+from pipesim.model.moves import Committer, PlainRun, committer
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Clock, Lap, Marks, Snapshot, is_fresh, repeats
-
-_NO_LIMIT = 1 << 62
 
 
 class Witness(Observer, Protocol):
@@ -38,39 +35,16 @@ class CanonicalSnapshot(NamedTuple):
     phases: tuple[int, ...]
 
 
-class CanonicalRun:
-    """A program on its canonical way, and who watches it. ``over``: nothing moves any more, or a fault stopped it."""
+class CanonicalRun(PlainRun):
+    """A run of which snapshots can be taken, and which can continue with another program."""
 
-    def __init__(self, program: Program, watching: Sequence[Witness | None] = ()) -> None:
-        self.program = program
-        self.state = initial_state(program)
-        self.faults: list[Fault] = []
-        self.over = False
-        self._watching = [each for each in watching if each is not None]
+    _watching: Sequence[Witness]
 
     def fork(self, program: Program, watching: Sequence[Witness | None]) -> CanonicalRun:
         """The same moment of another program, which has the same tables and began with the same operations."""
         twin = CanonicalRun(program, watching)
         twin.state, twin.faults, twin.over = self.state, self.faults.copy(), self.over
         return twin
-
-    @property
-    def finished(self) -> bool:
-        """True if every agent has run its last operation."""
-        return all(finished(self.program, self.state, agent) for agent in range(len(self.program.agents)))
-
-    def round(self) -> None:
-        """Each agent as far as it goes, and what is in flight lands."""
-        done = canonical_round(self.program, self.state, self._watching, _NO_LIMIT)
-        self.state = done.state
-        self.faults += done.faults
-        self.over = not done.moved or any(fault.kind.traps for fault in done.faults)
-
-    def to_end(self) -> CanonicalRun:
-        """On until it is over; itself."""
-        while not self.over:
-            self.round()
-        return self
 
     def snapshot(self) -> CanonicalSnapshot:
         """A snapshot of the machine and of each observer."""

@@ -8,7 +8,6 @@ and who issues a copy arrives just before it. Such a program needs no second loo
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from pipesim.explain.phases import run_canonically
 from pipesim.model.coverage import Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
@@ -32,7 +31,7 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.moves import Move
+from pipesim.model.moves import Move, run_canonically
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
@@ -278,7 +277,7 @@ def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Ref
 def memory_refutations_by_line(program: Program, order: MemoryOrder | None, most: int) -> tuple[Refutation, ...]:
     """The same, for at most this number of faults of each kind and pair of lines in a run of its own."""
     if order is not None:
-        run_canonically(program, observers=[order])
+        run_canonically(program, order)
 
     def lines(fault: Fault) -> Hashable:
         sides = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)

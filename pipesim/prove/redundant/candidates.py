@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from pipesim.explain.phases import run_canonically
-from pipesim.model.groups import ARRIVALS, BY_PARITY, COMMITS, DELAYED_ARRIVALS, LIFE, ON_NAMED_BARRIER
+from pipesim.model.groups import ARRIVALS, BY_PARITY, COMMITS, DELAYED_ARRIVALS, LIFE, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.machine import Flight, State, Step
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.redundant.removal import (
@@ -20,32 +20,44 @@ from pipesim.prove.redundant.removal import (
 )
 
 
-class _MeetingGenerations:
-    """Notes at which generation of its named barrier each operation of one run arrives."""
+class _Arrivals:
+    """Notes what operations of one run arrive at: which generation of a named barrier, which phase of an mbarrier."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._open: defaultdict[int, Counter[Place]] = defaultdict(Counter)
         self.generations: dict[Place, Hashable] = {}
+        #: For each group of mbarriers the arrivals that each operation gives to each complete phase.
+        self.shares: defaultdict[str, list[Counter[Place]]] = defaultdict(list)
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
-        if op[0] not in ON_NAMED_BARRIER:
-            return
         moved = result.state.pcs[agent] != pc
-        if not before.holds[agent] and (moved or result.state.holds[agent]):
-            named = operand(op, "named_barrier")
-            self.generations[agent, pc] = named, before.named[named][2]
+        if op[0] in ON_NAMED_BARRIER:
+            if not before.holds[agent] and (moved or result.state.holds[agent]):
+                named = operand(op, "named_barrier")
+                self.generations[agent, pc] = named, before.named[named][2]
+        elif moved and op[0] in SIGNALS:
+            arrivals = operand(op, "count") if op[0] in ARRIVALS else 0
+            self._give(operand(op, "barrier"), (agent, pc), arrivals, result)
+        elif moved and op[0] == Op.INIT:
+            self._open.pop(operand(op, "barrier"), None)
 
-    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
-        """Transfers meet no agent."""
+    def on_landing(self, flight: Flight, _: int, result: Step) -> None:
+        if flight.barrier >= 0:
+            self._give(flight.barrier, (flight.agent, flight.pc), flight.arrivals, result)
+
+    def _give(self, barrier: int, place: Place, arrivals: int, result: Step) -> None:
+        self._open[barrier][place] += arrivals
+        if result.signalled == barrier:
+            self.shares[self._program.barriers[barrier].name].append(self._open.pop(barrier))
 
 
-def meetings(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> tuple[tuple[SyncSite, ...], ...]:
+def _meetings(
+    program: Program, found: Mapping[SyncSite, Sequence[Place]], generations: Mapping[Place, Hashable]
+) -> tuple[tuple[SyncSite, ...], ...]:
     """Groups of sites that meet, each of one kind: none of the one group ever meets one of another."""
-    joined = _MeetingGenerations(program)
-    if any(site.kind is SyncKind.NAMED for site in found):
-        run_canonically(program, observers=(joined,))
     turns = {place: turn for agent in range(len(program.agents)) for place, turn in _cluster_turns(program, agent)}
     group: dict[SyncSite, SyncSite] = {}
     first: dict[Hashable, SyncSite] = {}
@@ -60,7 +72,7 @@ def meetings(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> tup
             continue
         head(site)
         for place in places:
-            key = joined.generations.get(place) if site.kind is SyncKind.NAMED else turns[place]
+            key = generations.get(place) if site.kind is SyncKind.NAMED else turns[place]
             if key is not None:
                 group[head(site)] = head(first.setdefault((site.kind, key), site))
     together: dict[SyncSite, list[SyncSite]] = {}
@@ -87,10 +99,12 @@ _GAIN = list(RemovalKind)
 
 def candidates(program: Program) -> tuple[Removal, ...]:
     """Every edit to be tried: what an agent executes most often first, then what waits before what only issues."""
-    found = sites(program)
-    tried = [*((site,) for site in found if site.kind in _ALONE), *meetings(program, found)]
+    found, arrivals = sites(program), _Arrivals(program)
+    run_canonically(program, arrivals)
+    together = _meetings(program, found, arrivals.generations)
+    tried = [*((site,) for site in found if site.kind in _ALONE), *together]
     removals = (_removal(program, RemovalKind[some[0].kind.name], some[0].what, some, found) for some in tried)
-    every = [*removals, *_arrives(program, found), *_mbarriers(program)]
+    every = [*removals, *_arrives(program, found, arrivals.shares), *_mbarriers(program)]
     order = {site: n for n, site in enumerate(found)}
     last = len(order)
 
@@ -109,9 +123,11 @@ def _removal(
     return Removal(edit, what, tuple(some), tuple(roles), max(agents.values()), fewer, count)
 
 
-def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
+def _arrives(
+    program: Program, found: Mapping[SyncSite, Sequence[Place]], shares: Mapping[str, list[Counter[Place]]]
+) -> Iterator[Removal]:
     """Arrives that give every phase equally many arrivals, of one line, or of all lines of a role."""
-    shares, counts = _shares(program), _counts(program)
+    counts = _counts(program)
     by_role: defaultdict[tuple[str, tuple[str, ...]], list[SyncSite]] = defaultdict(list)
     for site, places in found.items():
         if site.kind is SyncKind.ARRIVE:
@@ -130,19 +146,6 @@ def _counts(program: Program) -> Mapping[str, set[int]]:
     found: defaultdict[str, set[int]] = defaultdict(set)
     for op in (op for op in program.operations if op[0] == Op.INIT):
         found[group_of(program, op)].add(operand(op, "count"))
-    return found
-
-
-def _shares(program: Program) -> Mapping[str, list[Counter[Place]]]:
-    """For each group of mbarriers the arrivals that each operation gives to each complete phase, in one run."""
-    found: defaultdict[str, list[Counter[Place]]] = defaultdict(list)
-    for phases in run_canonically(program).phases:
-        for phase in phases:
-            if phase.complete:
-                given: Counter[Place] = Counter()
-                for part in phase.contributions:
-                    given[part.agent, part.pc] += part.arrivals
-                found[program.barriers[phase.barrier].name].append(given)
     return found
 
 

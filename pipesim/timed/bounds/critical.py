@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
-from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.steady import common_trips, steady_window
@@ -53,7 +53,7 @@ def least_period(program: Program, profile: Profile, *, traced: bool = False) ->
     if window is None or not all(_even(program, price, a, begins, window) for a, begins in trips.items()):
         return None
     times = Earliest(program, profile, traced=traced)
-    run = run_canonically(program, observers=[times])
+    run = run_canonically(program, times)
     if not run.finished or run.faults or times.laps.disagreements:
         return None
     terms = dict(_busy(program, profile, price, trips, window, traced=traced))

@@ -1,9 +1,9 @@
 """The epilogue's source tiles, and the order of their loads: two arrivals that one wait misses both."""
 
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
+from pipesim.model.moves import run_canonically
 from pipesim.model.program import Program
 from pipesim.pipelines import (
     EpiLoadPipeline,

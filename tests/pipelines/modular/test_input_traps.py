@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import OPERANDS, Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines import InputTilePipeline, StandardTilePayload
@@ -170,8 +170,8 @@ def test_releasing_input_tiles_does_not_free_them(stages: int) -> None:
     for items in (stages, stages + 1, 3 * stages):
         right = gemm(stages, items, load_without_drain, mma_linear)
         wrong = gemm(stages, items, load_without_drain, mma_linear, commit=False)
-        assert (run_canonically(right).finished, run_canonically(right).faults) == (True, ())
-        assert (run_canonically(wrong).finished, run_canonically(wrong).faults) == (items == stages, ()), (
+        assert (run_canonically(right).finished, run_canonically(right).faults) == (True, [])
+        assert (run_canonically(wrong).finished, run_canonically(wrong).faults) == (items == stages, []), (
             "it bites after one lap"
         )
         assert (timed(right).outcome, timed(right).faults) == (Ending.FINISHED, ())

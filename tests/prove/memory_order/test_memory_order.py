@@ -11,12 +11,11 @@ import pytest
 
 from pipesim.answers.check import replay, replay_report
 from pipesim.answers.checking.state import looked_for
-from pipesim.explain.phases import run_canonically
 from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.coverage import LENIENT, STRICTEST, Assumption
 from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step
-from pipesim.model.moves import can_land, moves
+from pipesim.model.moves import can_land, moves, run_canonically
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
@@ -47,7 +46,7 @@ def memory_faults(program: Program) -> tuple[Fault, ...]:
     """What is wrong with the memory order of the canonical run, each pair of lines once."""
     order = memory_order(program)
     if order is not None:
-        run_canonically(program, observers=[order])
+        run_canonically(program, order)
     return order.faults if order is not None else ()
 
 
@@ -58,7 +57,7 @@ def pair(fault: Fault) -> Said:
 def both(program: Program) -> tuple[set[Said], set[Said]]:
     """What the observer and the naive graph say of the same run."""
     order, graph = MemoryOrder(program), Graph(program)
-    run_canonically(program, observers=[order, graph])
+    run_canonically(program, order, graph)
     return {pair(fault) for fault in order.faults}, graph.faults()
 
 
@@ -122,7 +121,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
     for seed in range(150):
         program, expected = _of_graph(seed)
         order = MemoryOrder(program)
-        run_canonically(program, observers=[order])
+        run_canonically(program, order)
         found += {pair(fault) for fault in order.faults} != expected
     return found
 
@@ -233,7 +232,7 @@ def test_no_protocol_has_a_fault(name: str) -> None:
     for params in SOME[name]:
         program = find(name).build(params | ({"fence": 1} if name in ("conv_epilogue", "gemm_sm100_blockwise") else {}))
         order = MemoryOrder(program)
-        run_canonically(program, observers=[order])
+        run_canonically(program, order)
         assert order.faults == (), params
         if name not in COPIES_WITHOUT_ARRIVAL:
             assert order_may_fail(program) is may_rely_on_a_wgmma(program), "others are not even watched by `check`"

@@ -6,8 +6,8 @@ import pytest
 
 from pipesim import Protocol, Scope, Warp
 from pipesim.conform.diagnose.outcomes import random_schedule
-from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.moves import run_canonically
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
