@@ -99,6 +99,24 @@ def test_who_gives_only_after_hearing_from_the_others_hangs(registers: int) -> N
     assert simulate(program, load_profile("h100")).outcome is Ending.DEADLOCK
 
 
+@pytest.mark.parametrize(("registers", "hangs"), [(0, False), (256, False), (216, True)])
+def test_a_group_of_which_one_warp_asks_keeps_what_it_was_launched_with(registers: int, hangs: bool) -> None:
+    """PTX leaves that undefined, which is found; the launch is not taken to have too few registers for it."""
+    p = Protocol("one_warp_asks", registers=registers)
+
+    @p.role("load", warps=4)
+    def load(w: Warp) -> None:
+        if w.index == 0:
+            w.setmaxnreg(40)
+
+    @p.role("compute", warps=4)
+    def compute(w: Warp) -> None:
+        w.setmaxnreg(256)
+
+    shown = check(p.flatten()).refutations
+    assert [each.fault and each.fault.kind for each in shown] == [FaultKind.WARP_SHAPE] + [None] * hangs
+
+
 def test_with_registers_to_spare_nobody_waits() -> None:
     assert check(handing_over(late=1, registers=232, consumers=1).flatten()).verdict is Verdict.PROVED
 

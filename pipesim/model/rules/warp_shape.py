@@ -59,11 +59,11 @@ class RegisterPools:
             tuple(Request(pc, operand(op, "registers")) for pc, op in enumerate(ops) if op[0] == Op.SETMAXNREG)
             for ops in code
         )
-        self.launched = launched or self._least()
         groups: dict[tuple[int, int], list[int]] = {}
         for a, agent in enumerate(agents):
             groups.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
         self.groups = {key: tuple(members) for key, members in sorted(groups.items())}
+        self.launched = launched or self._least()
         self._positions = tuple(tuple(request.pc for request in mine) for mine in self.requests)
 
     @cached_property
@@ -112,12 +112,16 @@ class RegisterPools:
 
     def highest(self, cta: int) -> int:
         """Registers that the warp groups of a CTA hold at most from their first request on, all of them together."""
+        return self._held(cta, self.launched, 0)
+
+    def _held(self, cta: int, launched: int, since: int) -> int:
+        """The same of their requests from that one on, -1 for the last; a warp without one has ``launched``."""
         total = 0
         for (where, _), members in self.groups.items():
             if where == cta:
-                asked = [request.registers for a in members for request in self.requests[a]]
+                asked = [request.registers for a in members for request in self.requests[a][since:]]
                 bare = any(not self.requests[a] for a in members)
-                total += len(members) * max([*asked, *([self.launched] if bare or not asked else [])])
+                total += len(members) * max([*asked, *([launched] if bare or not asked else [])])
         return WARP * total
 
     def size(self, cta: int) -> int:
@@ -126,16 +130,14 @@ class RegisterPools:
 
     def _least(self) -> int:
         """The fewest registers of a thread at the launch with which every CTA holds what it asks for in the end."""
-        least = GRANULE
-        for cta in {agent.cta for agent in self._agents}:
-            last = [
-                mine[-1].registers
-                for agent, mine in zip(self._agents, self.requests, strict=True)
-                if agent.cta == cta and mine
-            ]
-            if last:
-                least = max(least, -(-sum(last) // (len(last) * GRANULE)) * GRANULE)
-        return least
+        asked = [request.registers for mine in self.requests for request in mine]
+        ctas = Counter(agent.cta for agent in self._agents)
+        enough = (
+            registers
+            for registers in range(GRANULE, max(asked, default=0), GRANULE)
+            if all(self._held(cta, registers, -1) <= WARP * registers * warps for cta, warps in ctas.items())
+        )
+        return next(enough, max(asked, default=GRANULE))
 
 
 def assumed_registers(agents: Sequence[_Agent], code: Sequence[Sequence[Operation]], launched: int) -> int:
