@@ -278,6 +278,10 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
             warp.leave_ways(branches=cluster.words is None)
     recorder.forget_uncertain_items()
     words = with_word_barriers(cluster, names) if cluster.words is not None else None
+    if any(each.opcode == "tcgen05" and each.has("cp") for each in function.body):
+        from pipesim.ptx.emit.pipelined_copies import order_copies_before_products
+
+        order_copies_before_products(recorder, function.body)
     name = kernel_name(kernel.entry.name, arguments=True)
     by_state = any(is_try(each) and not each.has("parity") for each in function.body)
     for position in dict.fromkeys(keep_states(recorder, function.body)) if by_state else ():

@@ -196,7 +196,7 @@ def _tensor_transfer(
     item = -1
     if op == Op.TRANSFER_WRITE:
         key = (warp.agent, cta, column, columns)
-        item = cluster.product_item(warp, key)
+        item = cluster.item() if step.instruction.has("cp") else cluster.product_item(warp, key)
     lanes = part_lanes(cluster)
     halves = rows == 64 and lanes == 16  # one half of each warp's lanes
     upper = address >> 20 & 1
