@@ -16,7 +16,7 @@ from pipesim.trace.library import trace_folder
 from tests.support.fixture_types import Call
 
 PC = "producer_consumer"
-H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+H100 = "NVIDIA H100 80GB HBM3"
 SIMULATED = "proved for every schedule; the simulation finishes without a finding"
 ORDER = f"✓ {SIMULATED}; the order of events agrees with the hardware"
 WITHIN = "; times: within the profile's stated error (+1.2 %: period 1,099 simulated, 1,086 measured)"

@@ -1,13 +1,7 @@
 """What a program consists of, read off its operations."""
 
-from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
-from tests.support.diagram_protocols import PROTOCOLS
-
-
-def of(name: str, cta: int = 0) -> Anatomy:
-    return anatomy(PROTOCOLS[name]().flatten(), cta)
 
 
 def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:

@@ -24,8 +24,8 @@ def stuck(protocol: Protocol) -> Deadlock:
     return with_causes(run.program, run.state, run.deadlock, laps.disagreements)
 
 
-def hasty(arrivals: int, *, looks_late: bool = True, asks: int = 1) -> Protocol:
-    """One agent completes a phase with each arrival, the other looks for phase 0, as often as it ``asks``."""
+def hasty(arrivals: int, *, looks_late: bool = True) -> Protocol:
+    """One agent completes a phase with each arrival, the other looks for phase 0."""
     p = Protocol("hasty")
     b = p.mbarriers("b", 1, count=1)
 
@@ -39,9 +39,8 @@ def hasty(arrivals: int, *, looks_late: bool = True, asks: int = 1) -> Protocol:
     @p.role("b")
     def late(w: Warp) -> None:
         w.work(4000 if looks_late else 1)
-        for _ in range(asks):
-            b[0].wait(0)
-            w.work(4000)
+        b[0].wait(0)
+        w.work(4000)
 
     return p
 

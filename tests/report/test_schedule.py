@@ -1,20 +1,13 @@
-"""The block of a schedule: which steps are shown, how lanes become roles and then a list, and the commands below."""
+"""The commands below the block of a schedule."""
 
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import FaultKind, FaultReport
-from pipesim.prove.counterexample.words import Line, Part
+from pipesim.prove.counterexample.words import Line
 from pipesim.report.findings.schedule import again_lines
 
 FAULT = FaultReport(FaultKind.RACE, "", "mma/0", "", "")
-
-
-def steps(agents: list[str], part: Part = Part.PAST, first: int = 1) -> tuple[Line, ...]:
-    return tuple(
-        Line(n, agent, f"arrive b[{n}]", f"/home/me/k.py:{n}", f"arrive b[{n}]", part=part)
-        for n, agent in enumerate(agents, first)
-    )
 
 
 def shown(schedule: tuple[Line, ...], *, replay: str = "0*3", command: str = "k.py:f -p n=2") -> Counterexample:

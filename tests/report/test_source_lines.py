@@ -1,15 +1,11 @@
-"""Findings with the author's source line and its text; doubts once for agents that are alike, after the finding."""
+"""Findings with the author's source line and its text."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipesim.answers.check import check
-from pipesim.model.finding import Verdict
-from pipesim.prove.counterexample.words import DoubtLine
-from pipesim.report.pages.checks.check import beside_lines, check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.text.source import text_of, with_source
 from pipesim.targets import find
 
@@ -56,12 +52,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(SOURCE, encoding="utf-8")
 
 
-def report(width: int = 80, before: Callable[[], object] = lambda: None) -> str:
-    """The report on the handshake; ``before`` is done after the verdict and before the report is written."""
-    target = find("mine.py")
-    found = check(target, {}, max_states=1000)
-    before()
-    return "\n".join(check_lines(found, width)) + "\n"
+def report() -> str:
+    return "\n".join(check_lines(check(find("mine.py"), {}, max_states=1000), 80)) + "\n"
 
 
 def test_a_finding_and_its_correction_have_the_text_of_their_lines() -> None:
@@ -101,14 +93,3 @@ def test_what_is_no_ordinary_file_has_no_text(name: str) -> None:
     Path("folder.py").mkdir()
     assert text_of(f"{name}:1") == ""
     assert with_source("it waits in k", "k:*", 80, "", "") == ["it waits in k (k:*)"]
-
-
-def doubts(*told: DoubtLine) -> list[str]:
-    """What a refuted report says of them, above its findings."""
-    target = find("mine.py")
-    found = check(target, {}, max_states=1000)
-    lines = beside_lines(replace(found, doubts=told), 80)
-    assert found.verdict is Verdict.REFUTED
-    assert "\n".join([*lines, ""]) in "\n".join(check_lines(replace(found, doubts=told), 80)).partition("✗ deadlock")[0]
-    assert lines[:2] == ["", "  not ordered with respect to other agents:"]
-    return lines[2:]

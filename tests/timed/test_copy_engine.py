@@ -1,4 +1,4 @@
-"""Loads and stores that meet in the copy engine of an SM, and a try that looks twice."""
+"""Stores in the copy engine of an SM."""
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
@@ -10,11 +10,9 @@ from pipesim.timed.simulation import Simulation
 from pipesim.trace.schema import EventKind
 
 
-def stores(begins: dict[str, int], nbytes: int, *, load_at: int = -1) -> Program:
-    """Each role begins a store of so many bytes at its time; at ``load_at`` (-1: never) a load of as many."""
+def stores(begins: dict[str, int], nbytes: int) -> Program:
+    """Each role begins a store of so many bytes at its time."""
     p = Protocol("stores")
-    full, loaded = p.mbarriers("full", 1), p.smem("loaded", 1, nbytes)
-    p.init(lambda: full[0].init(1))
     for name, begin in begins.items():
         tile = p.smem(name, 1, nbytes)
 
@@ -27,16 +25,6 @@ def stores(begins: dict[str, int], nbytes: int, *, load_at: int = -1) -> Program
                 w.commit(Engine.BULK)
                 w.wait_group(Engine.BULK)
             w.work(1)
-
-    if load_at >= 0:
-
-        @p.role("load")
-        def load(w: Warp) -> None:
-            w.work(load_at)
-            with w.elect_one():
-                full[0].expect_bytes(nbytes)
-                w.tma_load(loaded[0], full[0], 0)
-                full[0].wait(0)
 
     return p.flatten({})
 

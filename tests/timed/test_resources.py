@@ -135,8 +135,8 @@ def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[in
     return found
 
 
-def memory(*warps: int, parts: bool = False) -> SharedMemory:
-    return SharedMemory(agents(*warps), shared(*warps), 128_000, parts=parts)
+def memory(*warps: int) -> SharedMemory:
+    return SharedMemory(agents(*warps), shared(*warps), 128_000, parts=False)
 
 
 def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() -> None:

@@ -58,6 +58,3 @@ def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str)
     timed = [each for each, (first, last) in zip(with_both, marks, strict=True) if last > first]
     assert any(each.grid == 1 for each in timed)
     assert any(each.grid >= 8 for each in timed)
-
-
-# the window: whole laps, inside the loop, after the first lap and before the last iterations

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.ending import Ending
 from pipesim.trace.activity import cut, lose
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.recorder import EventBuffer
@@ -19,18 +18,17 @@ SITES = (
 )
 
 
-def whole(loads: int = 6, uses: int = 4, *, ctas: tuple[int, ...] = (0,), status: str = "finished") -> Trace:
-    """``loads`` iterations of three events, ``uses`` of one, in each CTA."""
+def whole() -> Trace:
+    """Six iterations of three events, four of one."""
     buffer = EventBuffer()
-    for cta in ctas:
-        for i in range(loads):
-            for site in range(3):
-                buffer.append(cta, 0, site, i % 2, -1, i, 0, 100 * i + site)
-        for i in range(uses):
-            buffer.append(cta, 1, 3, -1, -1, i, 0, 100 * i + 50)
+    for i in range(6):
+        for site in range(3):
+            buffer.append(0, 0, site, i % 2, -1, i, 0, 100 * i + site)
+    for i in range(4):
+        buffer.append(0, 1, 3, -1, -1, i, 0, 100 * i + 50)
     meta = TraceMeta(
         "simulation", "p", {}, 4, Device("d"), (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1)),
-        (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES, status=Ending(status),
+        (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES,
     )  # fmt: skip
     return Trace(meta, buffer.events(1_000_000))
 

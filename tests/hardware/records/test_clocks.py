@@ -34,14 +34,6 @@ class Sm:
         away = min(abs(cycle), abs(cycle - self.span))
         return 1000 * self.timers[0] + cycle * ps + self.stray * away * ps * DRIFT_PERMILLE / 1000
 
-    def cycle_after(self, time: Fraction) -> int:
-        """The first cycle that is later than a time."""
-        low, high = 0, self.span
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.time(middle) > time else (middle + 1, high)
-        return low
-
     def line(self) -> Line:
         anchors = np.zeros(2, dtype=ANCHOR)
         for anchor, timer, cycle, (before, after) in zip(

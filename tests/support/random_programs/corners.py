@@ -19,7 +19,7 @@ BYTES = 64
 TRY, TOKEN = 0, 1  #: registers
 WHOLE, LEFT, RIGHT = range(3)  #: the accesses of a tile
 Code = list[tuple[int, ...]]
-_MEET, _FIRST_NAMED = 0, 1  #: named barriers: one at which the agents of a single CTA meet first, then the corners'
+_MEET = 0  #: the named barrier at which the agents of a single CTA meet first
 _COMMITTED = [Engine.TCGEN05, Engine.CP_ASYNC, Engine.BULK]
 
 
