@@ -43,17 +43,17 @@ def order_copies_before_products(recorder: StreamRecorder, body: Sequence[Instru
             for op in one.code if items else ():
                 if _reads_one_of(op, items):
                     readers[operand(op, "item")].add(other)
-        multiplies = {frozenset(other for item in each.items for other in readers[item]) for each in copies}
-        alone = all(len(others) == 1 and agent not in others for others in multiplies) and all(readers.values())
-        alone = alone and all(each.reads for each in copies)
+        products = [{other for item in each.items for other in readers[item]} for each in copies]
         columns = [accesses[number] for number in frozenset[int]().union(*(each.columns for each in copies))]
-        if not (copies and alone and _are_private(recorder, columns, agent, body)):
+        if any(len(others) > 1 or agent in others for others in products) or not all(each.reads for each in copies):
             continue
-        for each in reversed(copies):
-            stream.insert(each.end, (*each.reads, *_ENDED))  # it ends with reads, as nothing does that is synchronous
-            reader = recorder.streams[min(readers[min(each.items)])]
-            first = next(at for at, op in enumerate(reader.code) if _reads_one_of(op, each.items))
-            reader.insert(first + 1, each.reads)
+        if not (copies and _are_private(recorder, columns, agent, body)):
+            continue
+        for each, others in zip(reversed(copies), reversed(products), strict=True):
+            for reader in (recorder.streams[other] for other in others):  # none if it was not followed so far
+                stream.insert(each.end, (*each.reads, *_ENDED))  # it ends with reads: nothing synchronous does
+                first = next(at for at, op in enumerate(reader.code) if _reads_one_of(op, each.items))
+                reader.insert(first + 1, each.reads)
 
 
 def _copies(stream: Stream, body: Sequence[Instruction]) -> Iterator[_Copies]:
