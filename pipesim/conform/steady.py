@@ -188,10 +188,8 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
 
 def _shortest_wait(events: Events, kinds: Column) -> int:
     """Cycles of the shortest wait: what a wait takes that does not block. In a window all of them may have blocked."""
-    follows = np.flatnonzero(
-        (events.agent[1:] == events.agent[:-1]) & (kinds[events.site[:-1]] == EventKind.WAIT_ENTER)
-    )
-    return int((events.cycle[follows + 1] - events.cycle[follows]).min(initial=_PASSES))
+    gaps, sites = gaps_of(events)
+    return int(gaps[kinds[sites] == EventKind.WAIT_ENTER].min(initial=_PASSES))
 
 
 def _waits(trace: Trace, mine: Events, span: tuple[int, int], passing: int) -> dict[str, int] | None:

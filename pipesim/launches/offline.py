@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -165,67 +166,44 @@ class OfflineLaunch(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-class OfflineDriver:
-    """In place of ``triton.runtime.driver.active``: everything that a launch requires of it, and no device."""
+def _driver(target: Any) -> Any:
+    """In place of ``triton.runtime.driver.active``: everything that a launch requires of it, and no device.
 
-    def __init__(self, target: Any) -> None:
-        self.launches: list[OfflineLaunch] = []
-        self._target = target
-        properties = {"max_shared_mem": MAX_SHARED, "multiprocessor_count": _SMS.get(target.arch, 132), "warpSize": 32}
-        properties |= {"max_num_regs": 65536, "mem_clock_rate": 1, "mem_bus_width": 1, "sm_clock_rate": 1}
-        self.utils = SimpleNamespace(
-            load_binary=lambda *_: (None, None, 0, 0, 1024),
-            unload_module=lambda *_: None,
-            get_device_properties=lambda _device: properties,
-            cuOccupancyMaxActiveClusters=lambda *_: 1,
-        )
-
-    def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
-        """What Triton calls to launch a compiled kernel: three sizes of the grid, six of the launch, arguments."""
-
-        def launch(x: int, y: int, z: int, *rest: Any) -> None:
-            self.launches.append(OfflineLaunch(source, metadata, (x, y, z), rest[6:]))
-
-        return launch
-
-    def get_current_target(self) -> Any:
-        """The target that was asked for."""
-        return self._target
-
-    def get_current_device(self) -> int:
-        """A number of its own for each architecture: a kernel remembers its target by the device."""
-        return int(self._target.arch)
-
-    def set_current_device(self, _device: int) -> None:
-        """There is one."""
-
-    def get_current_stream(self, _device: int = 0) -> int:
-        """The default stream."""
-        return 0
-
-    def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
-        """The target's."""
-        arch: int = self._target.arch
-        return divmod(arch, 10)
-
-    def get_active_torch_device(self) -> Any:
-        """PyTorch's device whose tensors have no memory."""
-        import torch
-
-        return torch.device("meta")
-
-    def map_python_to_cpp_type(self, kind: str) -> str:
-        """As in the source of a launcher; nothing compiles one."""
-        return kind
+    A kernel remembers its target by the device, which has a number of its own for each architecture. ``launches``: of
+    each that was asked for three sizes of the grid, six of the launch, and its arguments come.
+    """
+    launches: list[OfflineLaunch] = []
+    properties = {"max_shared_mem": MAX_SHARED, "multiprocessor_count": _SMS.get(target.arch, 132), "warpSize": 32}
+    properties |= {"max_num_regs": 65536, "mem_clock_rate": 1, "mem_bus_width": 1, "sm_clock_rate": 1}
+    utils = SimpleNamespace(
+        load_binary=lambda *_: (None, None, 0, 0, 1024),
+        unload_module=lambda *_: None,
+        get_device_properties=lambda _device: properties,
+        cuOccupancyMaxActiveClusters=lambda *_: 1,
+    )
+    return SimpleNamespace(
+        launches=launches,
+        utils=utils,
+        launcher_cls=lambda source, metadata: (
+            lambda *given: launches.append(OfflineLaunch(source, metadata, given[:3], given[9:]))
+        ),
+        get_current_target=lambda: target,
+        get_current_device=lambda: int(target.arch),
+        set_current_device=lambda _device: None,
+        get_current_stream=lambda _device=0: 0,
+        get_device_capability=lambda _device=0: divmod(target.arch, 10),
+        get_active_torch_device=lambda: import_module("torch").device("meta"),  # whose tensors have no memory
+        map_python_to_cpp_type=lambda kind: kind,  # as in the source of a launcher; nothing compiles one
+    )
 
 
 @contextmanager
-def offline(arch: int) -> Iterator[OfflineDriver]:
+def offline(arch: int) -> Iterator[Any]:
     """Within it, Triton compiles for an architecture (90, 100) and notes launches; then its own driver is back."""
     from triton.backends.compiler import GPUTarget
     from triton.runtime.driver import driver
 
-    mine = OfflineDriver(GPUTarget("cuda", arch, 32))
+    mine = _driver(GPUTarget("cuda", arch, 32))
     before = driver._active  # noqa: SLF001  # reading the property would look for a GPU
     driver.set_active(mine)
     try:

@@ -103,17 +103,10 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
 
 def _upgrade(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of an earlier version as one of this version: what it could not say yet has its default."""
-    found = {**document, "schema": SCHEMA_VERSION}
-    if document["schema"] < 3:
-        found["sites"] = _with_defaults(document.get("sites"), {"awaited": ""})
+    found, sites = {**document, "schema": SCHEMA_VERSION}, document.get("sites")
+    if document["schema"] < 3 and isinstance(sites, list):
+        found["sites"] = [{**each, "awaited": ""} if isinstance(each, dict) else each for each in sites]
     return found
-
-
-def _with_defaults(entries: object, defaults: dict[str, Any]) -> object:
-    """Every object of a list with these fields; any other value is left to be refused."""
-    if not isinstance(entries, list):
-        return entries
-    return [{**entry, **defaults} if isinstance(entry, dict) else entry for entry in entries]
 
 
 def _canonical(document: Mapping[str, Any]) -> str:

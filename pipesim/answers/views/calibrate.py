@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pipesim.conform.fit.values import CalibratedValue, Proposal, ValueState
+from pipesim.conform.fit.values import CalibratedValue, Proposal
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,3 @@ class CalibrationReport:
     not_chosen: int = 0
     ended: str = ""
     no_proposals: str = ""
-
-    @property
-    def determined(self) -> int:
-        """How many values were measured or fitted."""
-        return sum(each.state is not ValueState.ASSUMED for each in self.values)

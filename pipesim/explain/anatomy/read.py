@@ -1,7 +1,7 @@
 """The anatomy of one CTA of a flat program, and how the other CTAs of its cluster differ from it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -191,19 +191,17 @@ def _roles(program: Program, cta: int) -> tuple[RolePart, ...]:
             role,
             tuple(sorted({program.agents[index].warp for index in indices})),
             len(indices),
-            _span([held for index in indices if (held := _registers(program, index))]),
+            _registers(program, indices),
         )
         for role, indices in agents.items()
     )
 
 
-def _registers(program: Program, agent: int) -> int:
-    """What the agent's last ``setmaxnreg`` gives it, 0 without one."""
-    return next((operand(op, "registers") for op in reversed(program.code[agent]) if op[0] == Op.SETMAXNREG), 0)
-
-
-def _span(values: list[int]) -> Extent | None:
-    return Extent(min(values), max(values)) if values else None
+def _registers(program: Program, agents: Sequence[int]) -> Extent | None:
+    """What the last ``setmaxnreg`` of each agent gives it, None if there is none."""
+    asked = ([operand(op, "registers") for op in program.code[a] if op[0] == Op.SETMAXNREG] for a in agents)
+    held = [each[-1] for each in asked if each and each[-1]]
+    return Extent(min(held), max(held)) if held else None
 
 
 @dataclass

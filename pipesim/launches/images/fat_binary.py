@@ -10,7 +10,7 @@ runs in the process that is observed.
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Self
 
@@ -152,6 +152,9 @@ def _entry(header: bytes, address: int) -> FatEntry:
     )  # fmt: skip
 
 
+_OF_GROUP = ("address", "header_bytes", "payload_bytes", "compressed_bytes", "raw_bytes", "compression")
+
+
 def _members(group: FatEntry, peek: Peek) -> list[FatEntry]:
     """A group's list is where its options would be: number u32, its bytes u32, then a header for each member.
 
@@ -170,13 +173,8 @@ def _members(group: FatEntry, peek: Peek) -> list[FatEntry]:
         header = listed[first : first + HEADER]
         member = _entry(header, 0)
         length = _member_bytes(listed, first)
-        found.append(
-            FatEntry(
-                member.kind, member.architecture, group.address, group.header_bytes, group.payload_bytes,
-                group.compressed_bytes, group.raw_bytes, group.compression, member.version, member.debug,
-                member.is_64_bit, listed[first : first + length],
-            )
-        )  # fmt: skip
+        of_group = {name: getattr(group, name) for name in _OF_GROUP}
+        found.append(replace(member, **of_group, member=listed[first : first + length]))
         first += length
     return found
 

@@ -130,20 +130,30 @@ class CompiledPtx(dict[str, Source]):
         self._unwatch()
 
 
-def _watch_bindings(module: Any, made: CompiledPtx) -> None:
-    """``cuda.bindings.nvrtc``: where machine code is asked for, the PTX is at hand."""
-    function = getattr(module, "nvrtcGetCUBIN", None)
+def _watch(owner: Any, name: str, look: Callable[..., None]) -> None:
+    """Have a function of a module or class show ``look`` its result, then its arguments; once."""
+    function = getattr(owner, name, None)
     if function is None or hasattr(function, "watched"):
         return
 
-    def watched(program: Any, data: Any, *rest: Any) -> Any:
-        result = function(program, data, *rest)
-        if isinstance(data, bytes | bytearray):
-            made.note(bytes(data), _ptx_of(module, program), "NVRTC")
+    def watched(*given: Any, **named: Any) -> Any:
+        result = function(*given, **named)
+        with suppress(Exception):  # the compiler's own error: there is no PTX, and the program must not see it
+            look(result, *given, **named)
         return result
 
     watched.watched = True  # type: ignore[attr-defined]
-    module.nvrtcGetCUBIN = watched
+    setattr(owner, name, watched)
+
+
+def _watch_bindings(module: Any, made: CompiledPtx) -> None:
+    """``cuda.bindings.nvrtc``: where machine code is asked for, the PTX is at hand."""
+
+    def look(_: Any, program: Any, data: Any, *_rest: Any) -> None:
+        if isinstance(data, bytes | bytearray):
+            made.note(bytes(data), _ptx_of(module, program), "NVRTC")
+
+    _watch(module, "nvrtcGetCUBIN", look)
 
 
 def _ptx_of(nvrtc: Any, program: Any) -> bytes:
@@ -197,39 +207,24 @@ def _note_core(program: Any, result: Any, made: CompiledPtx) -> None:
 
 def _watch_cupy(module: Any, made: CompiledPtx) -> None:
     """``cupy_backends.cuda.libs.nvrtc``: the PTX beside the machine code."""
-    function = getattr(module, "getCUBIN", None)
-    if function is None or hasattr(function, "watched"):
-        return
 
-    def watched(program: Any) -> Any:
-        image = function(program)
-        with suppress(Exception):  # CuPy's own error: there is no PTX, and the program must not see it
-            for whole in (bytes(image), bytes(image) + b"\0"):  # CuPy 14 leaves out the last byte, which is a zero
-                made.note(whole, bytes(module.getPTX(program)), "CuPy")
-        return image
+    def look(image: Any, program: Any) -> None:
+        for whole in (bytes(image), bytes(image) + b"\0"):  # CuPy 14 leaves out the last byte, which is a zero
+            made.note(whole, bytes(module.getPTX(program)), "CuPy")
 
-    watched.watched = True  # type: ignore[attr-defined]
-    module.getCUBIN = watched
+    _watch(module, "getCUBIN", look)
 
 
 def _watch_numba(module: Any, made: CompiledPtx) -> None:
     """``numba.cuda.codegen``: the PTX that is linked to machine code, if it is one text."""
-    library: Any = getattr(module, "CUDACodeLibrary", None)
-    function = getattr(library, "get_cubin", None)
-    if function is None or hasattr(function, "watched"):
-        return
 
-    def watched(self: Any, cc: Any = None) -> Any:
-        result = function(self, cc)
-        with suppress(Exception):  # numba's own error: there is no PTX, and the program must not see it
-            image = bytes(getattr(result, "code", result))
-            if hash_of(image) not in made:
-                texts = [self.get_lto_ptx(cc)] if self._lto else self.get_asm_strs(cc)
-                made.note(image, texts[0].encode() if len(texts) == 1 else b"", "numba-cuda")
-        return result
+    def look(result: Any, library: Any, cc: Any = None) -> None:
+        image = bytes(getattr(result, "code", result))
+        if hash_of(image) not in made:
+            texts = [library.get_lto_ptx(cc)] if library._lto else library.get_asm_strs(cc)  # noqa: SLF001
+            made.note(image, texts[0].encode() if len(texts) == 1 else b"", "numba-cuda")
 
-    watched.watched = True  # type: ignore[attr-defined]
-    library.get_cubin = watched
+    _watch(getattr(module, "CUDACodeLibrary", None), "get_cubin", look)
 
 
 _CHANGES: dict[str, Callable[..., None]] = {

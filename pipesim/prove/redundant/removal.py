@@ -210,7 +210,8 @@ def said_of(program: Program, removal: Removal) -> str:
             barriers = f"the {stages} mbarriers" if stages > 1 else "the mbarrier"
             return f"{barriers} {what}: {_parts(removal)} of {who}"
         case RemovalKind.NAMED:
-            return f"named barrier {what}: the {_plural('bar.sync', removal)} of {who}"
+            syncs = "bar.sync" if len(removal.sites) == 1 else f"{len(removal.sites)} bar.sync"
+            return f"named barrier {what}: the {syncs} of {who}"
         case RemovalKind.CLUSTER:
             return f"the cluster barrier, its arrive and its wait, of {who}"
         case RemovalKind.WAIT:
@@ -235,10 +236,6 @@ def _parts(removal: Removal) -> str:
     kinds = {site.kind for site in removal.sites}
     named = [word for kind, word in ((SyncKind.WAIT, "waits"), (SyncKind.ARRIVE, "arrives")) if kind in kinds]
     return " and ".join(["inits", *named]) if len(named) < 2 else "inits, waits and arrives"
-
-
-def _plural(word: str, removal: Removal) -> str:
-    return word if len(removal.sites) == 1 else f"{len(removal.sites)} {word}"
 
 
 def _names(roles: tuple[str, ...]) -> str:
