@@ -260,6 +260,7 @@ class Cluster(ClusterMemory):
         found: dict[tuple[int, int], tuple[int, ...]] = {}
         for warp in self.warps:
             waiting = warp.lanes_that_wait_to_run() if warp.status is Status.BLOCKED else warp.to_part
+            waiting = waiting or warp.apart.to_part
             if waiting:
                 others = tuple(
                     w.lanes for w in self.warps if (w.cta, w.number) == (warp.cta, warp.number) and w is not warp

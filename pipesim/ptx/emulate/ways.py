@@ -155,7 +155,7 @@ class DividedWarp(WarpLanes):
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
-        self.apart = LanesApart(cluster.notes.apart, cluster.notes.ahead)
+        self.apart = LanesApart(cluster.notes.apart, cluster.notes.ahead, lambda: self.way)
         self.fences = LaneFences(self.apart, cluster.notes.fences_passed_by)
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet

@@ -69,11 +69,43 @@ first:
 @pytest.mark.parametrize(
     ("alone", "met", "verdict"),
     [
-        (" mbarrier.arrive.shared::cta.b64 _, [%r3];\n bra met;\n", " bra over;\n", Verdict.UNKNOWN),
+        (" mbarrier.arrive.shared::cta.b64 _, [%r3];\n bra met;\n", " bra over;\n", Verdict.PROVED),
         ("", "", Verdict.REFUTED),
     ],
 )
 def test_lanes_on_another_way_of_a_branch_may_end_a_deadlock(alone: str, met: str, verdict: Verdict) -> None:
-    """Whichever way a warp takes first. It was refuted."""
+    """Whichever way a warp takes first, as they are followed apart. It was refuted."""
     program = program_of(SET_UP.format(first=1, count=1) + TWO_WAYS.format(alone=alone, met=met) + "over:\n")
     assert check(program).verdict is verdict
+
+
+#: Lane 0 copies into a tile and waits for it, or makes an mbarrier; the others do this on the other way of the branch.
+USED = """ mov.u64 %rd1, 268435456;
+ setp.ne.u32 %p2, %r2, 0;
+ @%p2 bra others;
+ mbarrier.init.shared::cta.b64 [%r3+16], 31;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 128;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [%r3];
+first: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra first;
+ bra met;
+others:
+{use}met:
+ bar.warp.sync -1;
+{later}"""
+READS, ARRIVES = " ld.shared.u32 %r9, [tile];\n", " @%p2 mbarrier.arrive.shared::cta.b64 _, [%r3+16];\n"
+AGAIN = "again: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;\n @!%p9 bra again;\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "later", "verdict"),
+    [
+        (AGAIN + READS, "", "proved"),
+        ("", READS + ARRIVES, "proved"),
+        (READS, "", "unknown"),  # these were proved, as if the lanes ran in step
+        (ARRIVES, "", "unknown"),
+    ],
+)
+def test_what_lanes_wait_for_on_one_way_of_a_branch_is_not_there_on_the_other(use: str, later: str, verdict: str):
+    program = program_of(SET_UP.format(first=1, count=1) + USED.format(use=use, later=later), warps=1)
+    assert check(program).verdict.value == verdict

@@ -11,12 +11,13 @@ its own thread has waited for relaxed before it (PTX ISA, "Release and acquire p
 for all lanes. Where it may not, it is noted, and the fence counts for nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
 from pipesim.model.ops import Order, Scope
+from pipesim.ptx.emulate.lanes.exchanges import Way, are_apart
 from pipesim.ptx.flow.opcodes import hands_on, is_try, synchronises
 from pipesim.ptx.text.instruction import Instruction
 
@@ -72,11 +73,12 @@ def relies_on(before: Iterable[Met], lanes: int) -> bool:
 class _Done:
     """An act of some lanes. ``later``: those that act after it; ``knowing``: also in the order of memory.
 
-    ``join``: where the branch on which they were alone has ended, -1 for not yet.
+    ``join``: where the branch on which they were alone has ended, -1 for not yet. ``way``: on which they were.
     """
 
     later: int
     knowing: int
+    way: Way
     join: int = -1
 
 
@@ -86,13 +88,16 @@ class LanesApart:
     ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since.
     ``_sent``: those of them that have signalled since, of which lanes learn that wait. ``places``: of the instructions
     that rely on lanes being together; ``ahead``: by which lanes signal while others of the warp, on another way of a
-    branch, wait: these do not hold them up, as the program says. Both are kept by the owner.
+    branch, wait: these do not hold them up, as the program says. Both are kept by the owner. ``to_part``: lanes on
+    which others rely that are on another way of a branch, where nothing has them run in step.
     """
 
-    __slots__ = ("_done", "_met", "_parted", "_sent", "accessed", "ahead", "earlier", "places", "waited")
+    __slots__ = ("_done", "_met", "_parted", "_sent", "_way", "accessed", "ahead", "earlier", "places", "to_part",
+                 "waited")  # fmt: skip
 
-    def __init__(self, places: set[int], ahead: set[int]) -> None:
-        self.places, self.ahead = places, ahead
+    def __init__(self, places: set[int], ahead: set[int], way: Callable[[], Way]) -> None:
+        self.places, self.ahead, self._way = places, ahead, way
+        self.to_part = 0
         self.accessed = self.waited = self._sent = 0
         self.earlier = 0  #: those that had accessed memory before the last access of global memory
         self._done: dict[tuple[LaneAct, int], _Done] = {}
@@ -127,7 +132,7 @@ class LanesApart:
     def fence(self, lanes: int, *, alone: bool) -> None:
         """Lanes execute a fence between the proxies, on which rest copies and signals of others of their warp."""
         if alone:
-            self._done[LaneAct.FENCE, lanes] = _Done(lanes, lanes)
+            self._done[LaneAct.FENCE, lanes] = _Done(lanes, lanes, self._way())
         elif self._done:
             self._done = {key: each for key, each in self._done.items() if key[0] is not LaneAct.FENCE}
 
@@ -171,7 +176,7 @@ class LanesApart:
             self.places.update(self._parted)
             self._parted = {}
         if alone:
-            self._done[act, lanes] = _Done(lanes, lanes)
+            self._done[act, lanes] = _Done(lanes, lanes, self._way())
 
     def hand_on(self, lanes: Sequence[int], here: int) -> None:
         """Lanes signal what has been done before, those of each mask to others of their own.
@@ -191,7 +196,7 @@ class LanesApart:
 
     def learn_alone(self, lanes: int) -> None:
         """Some of the lanes that waited by one instruction have waited for something of their own."""
-        self._done[LaneAct.WAIT, lanes] = _Done(-1, lanes)
+        self._done[LaneAct.WAIT, lanes] = _Done(-1, lanes, self._way())
 
     def _learn(self, lanes: int) -> None:
         """Lanes wait, and learn so of what others have done before they signalled."""
@@ -219,6 +224,7 @@ class LanesApart:
             if lanes & ~each.later and each.join < 0 and before is LaneAct.WAIT and fenced:
                 self.ahead.add(here)
             if lanes & ~after:
+                self.to_part |= by if each.join < 0 and are_apart(each.way, self._way()) else 0
                 self.places.add(each.join if each.join >= 0 else here)
                 del self._done[before, by]
 

@@ -25,6 +25,12 @@ _BEGUN = 256  #: arrivals and waits before an arrival, among which waits are loo
 _MOST = 2_048  #: accesses and events of a warp that are remembered while its lanes do not meet
 
 
+def are_apart(way: Way, other: Way) -> bool:
+    """Whether these are two ways of one branch."""
+    both = zip(way, other, strict=False)
+    return any(mine is yours and side != other_side for (mine, side), (yours, other_side) in both)
+
+
 class Starts(NamedTuple):
     """The first bytes that lanes access, as numbers of four bytes: a long loop leaves very many."""
 
@@ -393,8 +399,7 @@ class LaneExchanges:
         itself = alone or (reads and not other.alike and theirs & lanes == lanes)
         if itself or (other.alike and access.alike):
             return ExchangeOrder.PTX
-        ways = zip(access.way, other.way, strict=False)
-        apart = any(mine is yours and side != other_side for (mine, side), (yours, other_side) in ways)
+        apart = are_apart(access.way, other.way)
         if self._is_ordered(other, theirs, lanes):
             met = not apart or self._is_ordered(other, theirs, lanes, signals=False)
             return ExchangeOrder.PTX if met else ExchangeOrder.PHASES
