@@ -173,7 +173,8 @@ def is_library(file: str) -> bool:
 
 
 def with_own_lines(body: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The instructions of a function with the lines that reports name: the innermost ones of the user's functions.
+    """The instructions of a function with the lines that reports name: the innermost ones of the user's functions, or
+    of a library's where all are a library's, as of a kernel that its launcher calls.
 
     But not inside a helper, which says less than its call: a function that has no more lines of its own that reports
     can be about than places that call it, as one has that wraps an instruction.
@@ -209,7 +210,8 @@ class Helpers:
 
     def own(self, frames: tuple[Frame, ...]) -> Frame:
         """The place that is named of an instruction."""
-        named, *inside = [n for n, frame in enumerate(frames) if frame.line and not is_library(frame.file)] or [0]
+        said = [n for n, frame in enumerate(frames) if frame.line] or [0]
+        named, *inside = [n for n in said if not is_library(frames[n].file)] or said
         for n in inside:
             frame = frames[n]
             lines = len(self._lines[frame.file, frame.function])

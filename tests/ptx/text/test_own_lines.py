@@ -29,6 +29,7 @@ def named(*body: Instruction) -> str:
         ([f"k.cu:9 kernel > a.h:{n} f" for n in range(1, 5)], "a.h:1 a.h:2 a.h:3 a.h:4"),
         ([f"{LIBRARY}f.h:7 f > k.cu:{n} run > {LIBRARY}b:3 g" for n in (4, 5)], "k.cu:4 k.cu:5"),
         ((f"{LIBRARY}a.h:9 f > {LIBRARY}b.h:3 g",), f"{LIBRARY}a.h:9"),
+        ([f"{LIBRARY}a.h:9 f > {LIBRARY}b.h:{n} g" for n in range(1, 5)], f"{LIBRARY}b.h:1 {LIBRARY}b.h:2"),
     ],
 )  # fmt: skip
 def test_the_innermost_line_that_is_no_helpers_is_named(chains: list[str], said: str) -> None:
