@@ -313,6 +313,43 @@ def test_what_ctas_tell_each_other_is_not_claimed_of_other_values(tmp_path: Path
     assert NotJudgedKind.WORDS in {each.kind for each in other.scope.not_judged}
 
 
+_TRIPS_OF_TWO = {
+    "neither decides": " mov.u32 %r30, 2;\n",
+    "order": " setp.gt.u32 %p4, %r25, %r22;\n selp.u32 %r30, 3, 2, %p4;\n",
+    "one decides": " setp.gt.u32 %p4, %r25, 9;\n mov.u32 %r30, %r22;\n @%p4 add.u32 %r30, %r30, 1;\n",
+    "both": " add.u32 %r30, %r22, %r25;\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "twin"),
+    [
+        ("order", False),
+        ("neither decides", True),
+        ("one decides", False),
+        *(pytest.param(kind, True, marks=pytest.mark.slow) for kind in ("order", "one decides")),
+        *(pytest.param("both", twin, marks=pytest.mark.long) for twin in (False, True)),
+    ],
+)
+def test_every_combination_of_two_words_is_proved(tmp_path: Path, kind: str, *, twin: bool) -> None:
+    """The twin hangs where n is 77 and s 123,456, which no value of one of them shows while the other is as it was."""
+    made = f" ld.param.u32 %r25, [s];\n{_TRIPS_OF_TWO[kind]} mov.u32 %r31, %r30;\n"
+    if twin:
+        made += " setp.eq.u32 %p4, %r22, 77;\n setp.eq.and.u32 %p4, %r25, 123456, %p4;\n @%p4 add.u32 %r31, %r31, 1;\n"
+    text, launch = ring_of_cta(made, (2, 1, 1), n=5, trips=30, other=31, most=0x7FFFFFFF)
+    n, table = launch.parameters
+    launch = replace(launch, parameters=(n._replace(name="n"), Parameter("s", Number("u32", 6)), table))
+    file = tmp_path / "ring.ptx"
+    file.write_text(text.replace(".param .u32 n,", ".param .u32 n, .param .u32 s,"))
+    file.with_suffix(".json").write_text(launch_json(launch))
+    report = checked(find(str(file)), "n", "s")
+    every = report.together.every if report.together is not None else ()
+    assert [(each.parameter, each.last) for each in every] == [("n", 536_870_911), ("s", 536_870_911)] * (not twin)
+    assert report.verdict is (Verdict.REFUTED if kind == "neither decides" else Verdict.PROVED)
+    if report.verdict is Verdict.REFUTED:
+        assert report.refutations[0].settings == {"n": 77, "s": 123_456, "cta": 0}
+
+
 @pytest.mark.slow
 def test_each_number_of_tiles_is_looked_at_where_launch_control_hands_them_out() -> None:
     """Their number is part of the verdict, and which they are decides nothing; where it does, no size is claimed."""

@@ -155,6 +155,7 @@ class _ContentsSearch:
         self._place, self._arrays = place, arrays
         self._words: dict[Terms, tuple[Word, ...]] = {}
         self._sums: dict[Terms, dict[tuple[Word, ...], Terms]] = {}
+        self._keys: dict[Terms, object] = {}
         self._forms = Forms()
         self._parts = 0
 
@@ -165,11 +166,22 @@ class _ContentsSearch:
             found = self._words[terms] = words_of(Form(0, terms), Evaluation(self._place))
         return found
 
+    def _key(self, terms: Terms) -> object:
+        """What sums have in common that several runs have made alike."""
+        found = self._keys.get(terms)
+        if found is None:
+            each = [(atom.name, [(a.constant, self._key(a.terms)) for a in atom.arguments], f) for atom, f in terms]
+            found = self._keys[terms] = repr(sorted(map(repr, each)))
+        return found
+
     def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
         """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
-        joined: dict[Terms, Constraint] = {}
+        joined: dict[object, Constraint] = {}
         for each in constraints:
-            joined[each.terms] = each.joined(joined.get(each.terms, each))
+            key = self._key(each.terms)
+            joined[key] = each.joined(joined.get(key, each))
+            if joined[key].low > joined[key].high:
+                return None
         words = sorted({word for each in constraints for word in self.words(each.terms)})
         numbers: Domains = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
         self._parts = 0

@@ -5,11 +5,11 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import product
 from math import lcm
-from typing import NamedTuple
 
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses, has_all_tiles
+from pipesim.answers.every_size.joint import EveryCombination, SizeCase
 from pipesim.answers.every_size.nearby import values_nearby
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
@@ -35,13 +35,6 @@ _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
 
 
-class SizeCase(NamedTuple):
-    """What the kernel does with these settings, as ``--set`` has them."""
-
-    program: Program
-    settings: Mapping[str, int]
-
-
 class EverySize:
     """Other values of some words; iterating gives what the kernel does at those that do something new, to be proved.
 
@@ -57,6 +50,7 @@ class EverySize:
             for settings, made in (hand_outs(target, each) if len(words) == 1 else [({}, target)])
         ]
         self._tried = 0
+        self._every: tuple[ProvedRange, ...] = ()  # the values of all words of which every combination is proved
 
     def __iter__(self) -> Iterator[SizeCase]:
         for word in self.words:
@@ -136,7 +130,7 @@ class EverySize:
         return len(self._seen) > known
 
     def _combined(self) -> Iterator[SizeCase]:
-        """Small values of all words together."""
+        """Small values of all words together, then all."""
         if len({word.classes.name for word in self.words}) < 2:
             return
         sides = [[word.classes.setting(one.value) for one in word.classes.known[:_TOGETHER]] for word in self.words]
@@ -146,6 +140,9 @@ class EverySize:
             program = self.target(settings).build()
             if self._is_new(program):
                 yield SizeCase(program, settings)
+        every = EveryCombination(self._target, self.ranges)
+        yield from (each for each in every if self._is_new(each.program))
+        self._every = every.ranges
 
     def target(self, settings: Mapping[str, int]) -> Target:
         """The kernel with these settings."""
@@ -166,7 +163,7 @@ class EverySize:
     def together(self) -> ProvedTogether | None:
         """What is proved of several words together."""
         names = tuple(word.classes.name for word in self.words)
-        return ProvedTogether(names, self._tried, {}) if self._tried else None
+        return ProvedTogether(names, self._tried, {}, every=self._every) if self._tried else None
 
 
 def hand_outs(target: Target, word: AnyWord) -> list[tuple[dict[str, int], Target]]:

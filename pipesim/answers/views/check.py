@@ -198,13 +198,15 @@ class ProvedTogether:
 
     ``tried``: the combinations that are proved, one by one.
     ``fails``: the combination that is not proved, by parameter, empty if all are; ``refuted``: that a schedule of it
-    fails.
+    fails. ``every``: the values of words of a kernel's parameters of which each combination is proved, () if that is
+    not known.
     """
 
     parameters: tuple[str, ...]
     tried: int
     fails: Mapping[str, int]
     refuted: bool = False
+    every: tuple[ProvedRange, ...] = ()
 
 
 def _what(shown: Counterexample) -> tuple[FaultKind | str, str]:

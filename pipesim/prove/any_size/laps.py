@@ -218,7 +218,7 @@ def places(short: Outline, long: Outline, parameter: str) -> int:
     grown = [b - a for a, b in zip(short.lengths, long.lengths, strict=True)]
     for many in range(2, most + 1):
         if all(more % many == 0 for more in grown) and all(
-            _insertions(mine, theirs, more // many, many)
+            insertions(mine, theirs, more // many, many)
             for mine, theirs, more in zip(short.code, long.code, grown, strict=True)
         ):
             return many if same_tables(short.program, long.program) else 0
@@ -231,7 +231,7 @@ def _times(program: Program, parameter: str) -> int:
     return max(sum(op[0] == Op.LOOP_BEGIN and operand(op, "loop") in marks for op in code) for code in program.code)
 
 
-def _insertions(mine: Sequence[object], theirs: Sequence[object], more: int, many: int) -> bool:
+def insertions(mine: Sequence[object], theirs: Sequence[object], more: int, many: int) -> bool:
     """True if this many operations more, put in before each of this many first differences, make one code the other."""
     done = at = 0
     for _ in range(many + 1 if more else 1):

@@ -13,6 +13,7 @@ class FreeArray:
     ``rises``: by how many steps an element is greater than the one before, at least and at most; None: by any number.
     ``usual``: what they hold where nothing else is chosen, by the numbers of the values.
     ``place``: of the first element, as ``--set`` has it: a prefix, and the byte after it.
+    ``size``: 0 of a word of the parameters, which has its name there.
     """
 
     name: str
@@ -36,7 +37,7 @@ class FreeArray:
     def setting(self, index: int) -> str:
         """The place of an element as ``--set`` has it: ``8:12``."""
         prefix, offset = self.place
-        return f"{prefix}{offset + index * self.size}"
+        return f"{prefix}{offset + index * self.size}" if self.size else prefix
 
     def numbers(self, index: int) -> range:
         """The values of an element that leave values for all others, by their numbers."""

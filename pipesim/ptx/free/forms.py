@@ -146,8 +146,7 @@ class Forms:
         self._held: set[Atom] = set()  # what depends on them and is held
         #: By the terms of places with which words were compared, and not alike in all: the constants, and the words.
         self.compared_in_places: dict[Terms, dict[tuple[int, Terms], None]] = {}
-        self.watched: frozenset[Atom] = frozenset()  #: free inputs
-        self.compared: list[Form] = []  #: what depends on them and was compared
+        self.watched: dict[Atom, list[Form]] = {}  #: free inputs, and what depends on each and was compared
 
     def free(self, name: str, low: int, high: int, shares: str = "") -> Form:
         """A free input."""
@@ -293,8 +292,10 @@ class Forms:
 
     def compare(self, of: Form) -> None:
         """An expression was compared."""
-        if any(atom in self.watched for atom, _ in of.terms):
-            self.compared.append(of)
+        for compared in {
+            id(each): each for atom, _ in of.terms if (each := self.watched.get(atom)) is not None
+        }.values():
+            compared.append(of)
 
     def is_negative(self, of: Form) -> Form:
         """1 where it is below 0, else 0."""

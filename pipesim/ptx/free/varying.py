@@ -43,7 +43,7 @@ class FreeInputs(Conditions):
     def __init__(self, *, fixed: bool = False, nearby: bool = False) -> None:
         super().__init__()
         self._fixed, self._nearby = fixed, nearby
-        self.laps = constant(0)  #: which a word of the launch adds to a loop
+        self.laps: dict[str, Form] = {}  #: which words of the launch add to loops, by their names
         self.arrays: dict[str, FreeArray] = {}  #: of which an element was asked for
         self.before: tuple[FreeInputs, ...] = ()  #: those of runs before, which led to this one
 
@@ -62,9 +62,10 @@ class FreeInputs(Conditions):
         """A value for which words nearby are held to those of this run."""
         return self.integer(_plain(value), self.forms.held(value.form)) if value.__class__ is Varying else value
 
-    def lengthen(self, laps: Form, watched: Iterable[Atom]) -> None:
-        """How many laps more than in this run a loop is gone through, which a word of the launch says."""
-        self.laps, self.forms.watched = laps, frozenset(watched)
+    def lengthen(self, name: str, laps: Form, watched: Iterable[Atom], compared: list[Form]) -> None:
+        """How many laps more than in this run a loop is gone through, which a word says; ``compared``: with what."""
+        others = {atom: each for atom, each in self.forms.watched.items() if each is not compared}
+        self.laps[name], self.forms.watched = laps, others | dict.fromkeys(watched, compared)
 
     def element(self, array: FreeArray, index: int, now: int) -> int:
         """An element of a free array with its value in this run. ``index``: it does not depend on such elements."""

@@ -11,7 +11,7 @@ from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.ptx.free.arrays import FreeArray
-from pipesim.ptx.free.forms import Form, Terms
+from pipesim.ptx.free.forms import Form, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.values import (
     ALL,
@@ -89,11 +89,16 @@ class FreeWord(NamedTuple):
 
     def value(self, name: str, inputs: FreeInputs) -> int:
         """The word, of which ``name`` is the free input: how often the step is added to the least value."""
-        low, high, step, _, lap, _ = self.free
+        low, high, step, _, lap, _, joint = self.free
         if self.nearby:
             return inputs.word(name, self.now, high)
-        found = inputs.free(name, (self.now - self.free.seen) // step, 0, (high - low) // step) * step + low
-        return found + inputs.integer(LAPS_SEEN, inputs.laps) * lap if lap else found
+        number, most = (self.now - self.free.seen) // step, (high - low) // step
+        if joint:
+            array = FreeArray(name, low, step, most, 1, (number,), size=0, place=(name, 0))
+            found = inputs.element(array, 0, low + number * step)
+        else:
+            found = inputs.free(name, number, 0, most) * step + low
+        return found + inputs.integer(LAPS_SEEN, inputs.laps.get(name, constant(0))) * lap if lap else found
 
 
 @dataclass
@@ -401,6 +406,9 @@ class Image:
     def _place(self, region: Region, offset: int, content: Content, label: str) -> None:
         match content:
             case Number(type=kind, value=value, free=free):
+                if free is not None and free.joint:
+                    chosen = (low for named, _, low in self._contents if named == free.name)
+                    value = next(chosen, free.low) + free.seen - free.low
                 if value is not None:
                     region.write(offset, encode_value(kind, value))
                 self.of_grid |= {region.base + offset: TYPES[kind]} if content.of_grid else {}

@@ -74,7 +74,8 @@ LAPS_SEEN = 2  #: laps more than with the least values that the run of a word wi
 
 class FreeRange(NamedTuple):
     """The values that a word may have: ``low``, and every ``step`` more up to ``high``; ``lap`` more any number of
-    times, up to ``most``. ``name``: of the word.
+    times, up to ``most``. ``name``: of the word. ``joint``: others have any value as well, each like an element of a
+    free array.
     """
 
     low: int
@@ -83,6 +84,7 @@ class FreeRange(NamedTuple):
     name: str = ""
     lap: int = 0
     most: int = 0
+    joint: bool = False
 
     @property
     def seen(self) -> int:

@@ -229,7 +229,7 @@ def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first
 
 def _clauses(report: CheckReport) -> dict[str, list[str]]:
     """The parts with what each says."""
-    sizes = sizes_words(report.ranges)
+    sizes = sizes_words(report.ranges, report.together)
     sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
     return {
         "for": [
@@ -325,7 +325,9 @@ def _not_both(together: ProvedTogether | None) -> str:
 
 
 def together_words(together: ProvedTogether) -> str:
-    """What became of small values of several trip counts together."""
+    """What became of small values of several trip counts together, or of all."""
+    if together.every:
+        return f"every combination of {listed([values_of_word(each) for each in together.every])}"
     if not together.fails:
         return f"{count(together.tried, 'combination')} of small values checked individually"
     return f"{'it fails' if together.refuted else 'not proved'} at {values_words(together.fails)}"
@@ -347,16 +349,20 @@ def ctas_words(scope: VerdictScope) -> str:
     return f"CTAs {f'{first} to {last}' if run else ', '.join(map(str, scope.ctas))} of {number(scope.grid)}"
 
 
-def sizes_words(ranges: Sequence[ProvedRange]) -> str:
+def sizes_words(ranges: Sequence[ProvedRange], together: ProvedTogether | None = None) -> str:
     """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one.
 
-    Of words of a kernel ``for every n from 64 to 2,147,483,647 in steps of 64``.
+    Of words of a kernel ``for every n from 64 to 4,096 in steps of 64``, of several ``with every k from 1 to 8``
+    or ``or for every k from 1 to 8, one of them at a time``.
     """
+    if together is not None and together.every:
+        return f"for {' with '.join(f'every {values_of_word(each)}' for each in together.every)}"
     free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap and not each.step]
     words = [values_of_word(each) for each in ranges if each.step and each.is_every]
     some = [f"{_values_to(each, each.last)}, no further value" for each in ranges if each.step and not each.is_every]
     if words or some:
-        return " or ".join((*(f"for every {each}" for each in words), *(f"for {each}" for each in some)))
+        alone = ", one of them at a time" if len(ranges) > 1 else ""
+        return " or ".join((*(f"for every {each}" for each in words), *(f"for {each}" for each in some))) + alone
     return f"for any number of {' or of '.join(free)}" if free else ""
 
 

@@ -25,7 +25,7 @@ from pipesim.ptx.emulate.laps import snapshots
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, each_lane, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
-from pipesim.ptx.launch.values import LAPS_SEEN
+from pipesim.ptx.launch.values import LAPS_SEEN, FreeRange
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -60,29 +60,53 @@ class _Lap(NamedTuple):
 
 
 def watch_laps(cluster: Cluster) -> None:
-    """Have the cluster watched where a word of its launch lengthens a loop."""
-    for word in cluster.image.free_words.values():
-        if word.free.lap:
-            cluster.pauses = True  # of loops that nothing waits in a lap is a round as well
-            cluster.watcher = LengthenedLoop(cluster, word.free.name, (word.free.most - word.free.low) // word.free.lap)
+    """Have the cluster watched where words of its launch lengthen loops."""
+    words = [word.free for word in cluster.image.free_words.values() if word.free.lap]
+    if words:
+        cluster.pauses = True  # of loops that nothing waits in a lap is a round as well
+        cluster.watcher = LengthenedLoops(cluster, words)
+
+
+class LengthenedLoops:
+    """Watches one run for each word; what one word lengthens may be inside of a lap of another one's loop."""
+
+    def __init__(self, cluster: Cluster, words: Sequence[FreeRange]) -> None:
+        seen, inside = snapshots.RegisterSnapshots(cluster), list[LengthenedLoop]()
+        self._each = [
+            LengthenedLoop(cluster, each.name, (each.most - each.low) // each.lap, seen, inside) for each in words
+        ]
+
+    @property
+    def shown(self) -> bool:
+        """Whether each lap of each loop that one of the words lengthens is the same."""
+        return all(each.shown for each in self._each)
+
+    def look(self) -> None:
+        """After a round of all warps."""
+        for each in self._each:
+            each.look()
 
 
 class LengthenedLoop:
-    """Watches one run."""
+    """Watches one run for one word. ``within``: those words' of which a lap is gone through, the innermost last."""
 
-    def __init__(self, cluster: Cluster, name: str, most: int) -> None:
-        self._cluster, self._name, self._most = cluster, name, most
+    def __init__(
+        self, cluster: Cluster, name: str, most: int, seen: snapshots.RegisterSnapshots, within: list[LengthenedLoop]
+    ) -> None:
+        self._cluster, self._name, self._most, self._within = cluster, name, most, within
         self._inputs: FreeInputs = cluster.inputs
         self._times = 0
         self._m = self._atom("m", LAPS_SEEN)
         ((more, _),) = self._inputs.forms.free(f"more of {name}", 0, most - LAPS_SEEN).terms
         self._seen = {self._m: Form(LAPS_SEEN, ((more, 1),))}  # where there are as many laps as are seen, or more
-        self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
+        self._compares: list[Form] = []  # what was compared with the laps
+        self._inputs.lengthen(name, Form(0, ((self._m, 1),)), {self._m}, self._compares)
         self._moments: dict[int, list[_LapMoment]] = {}
-        self._snapshots = snapshots.RegisterSnapshots(cluster)
+        self._snapshots = seen
         self._inside: _Lap | None = None
         self._stood = 0  # how often where that lap began
         self._compared = 0  # how often before that lap was left
+        self._looked = 0  # and before the last look
         self._lap: deque[object] = deque()  # where the cluster was in the lap that was left, next what comes again
         self._fails = False
 
@@ -92,9 +116,14 @@ class LengthenedLoop:
         return atom
 
     @property
+    def loop(self) -> tuple[str, int]:
+        """The loop of which a lap is gone through: the word, and how many there were."""
+        return self._name, self._times
+
+    @property
     def shown(self) -> bool:
-        """Whether the word lengthens a loop, and each lap of each such loop is the same."""
-        mine = self._times > 0 and self._inside is None and not self._fails
+        """Whether each lap of each loop that the word lengthens is the same."""
+        mine = self._inside is None and not self._fails
         if self._cluster.boxless.uses or self._cluster.image.odd_lap:
             return False
         return mine and not any(_has(Form(0, terms), self._is_asked) for terms in self._inputs.conditions)
@@ -111,24 +140,26 @@ class LengthenedLoop:
         if self._fails or self._times > _MOST_LOOPS:
             return
         stands = stands_of(self._cluster)
+        compares, self._looked = len(self._compares) > self._looked, len(self._compares)
         if self._inside is not None:
             self._lap.append(stands)
-            if stands == self._inside.stands:
+            if stands == self._inside.stands and compares:
                 self._stood += 1
                 self._leave(self._inside)
             return
-        alike = len(self._inputs.forms.compared) == self._compared  # else it is where it was in the same loop again
+        alike = len(self._compares) == self._compared  # else it is where it was in the same loop again
         if alike and self._lap and stands == self._lap[0]:  # one of its laps that the run itself has
             self._lap.rotate(-1)
             return
         self._lap.clear()
+        if not compares:  # no lap ends here
+            return
         self._forget_bytes()
         snapshot = self._snapshots.take()
-        moments = self._moments.setdefault(hash(stands), [])
+        moments = self._moments.setdefault(hash((stands, *(each.loop for each in self._within))), [])
         if moments and not moments[-1].snapshot.is_like(snapshot):
             moments.clear()
-        inputs = self._inputs
-        moments.append(_LapMoment(snapshot, len(inputs.forms.compared), len(inputs.conditions)))
+        moments.append(_LapMoment(snapshot, len(self._compares), len(self._inputs.conditions)))
         for times in range(1, (len(moments) + 1) // 2):
             seen = [moments[at] for at in (-1 - 2 * times, -1 - times, -1)]
             if not self._uses_up(*seen):
@@ -147,7 +178,7 @@ class LengthenedLoop:
 
     def _uses_up(self, first: _LapMoment, second: _LapMoment, third: _LapMoment) -> bool:
         """Whether something was compared that every lap brings nearer by what ``m`` adds to it: it ends the loop."""
-        forms = self._inputs.forms.compared
+        forms = self._compares
         before, after = forms[first.compared : second.compared], forms[second.compared : third.compared]
         return any(
             dict(b.terms).get(self._m, 0) == a.constant - b.constant != 0 and a.terms == b.terms
@@ -205,7 +236,9 @@ class LengthenedLoop:
         pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
         snapshots.put_values(self._cluster, made)
-        self._inputs.lengthen(sum_of_both, {t, u})
+        self._inputs.lengthen(self._name, sum_of_both, {t, u}, self._compares)
+        self._snapshots.all_moved()
+        self._within.append(self)
         self._inside = _Lap(stands, *self._with_any_tiles(made, snapshots.known_bytes(self._cluster)), t, u, times)
         self._stood = 0
 
@@ -246,7 +279,7 @@ class LengthenedLoop:
         slots = list(snapshots.slots_of(self._cluster))
         self._forget_bytes()
         now, known = self._with_any_tiles(snapshots.values_of(self._cluster), snapshots.known_bytes(self._cluster))
-        alike = len(slots) == len(lap.values) and lap.known == known
+        alike = self._within[-1] is self and len(slots) == len(lap.values) and lap.known == known
         pairs = zip(slots, lap.values, now, strict=True) if alike else ()
         others = [slot for slot, value, after in pairs if not is_next(value, after, lap.t, lap.u)]
         if others and lap.lefts:  # the answer after the other one would differ
@@ -256,6 +289,7 @@ class LengthenedLoop:
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
                     holder[key] = LEFT if lap.lefts else _left(holder[key])
+                self._snapshots.all_moved()
                 values, _ = self._with_any_tiles(
                     snapshots.values_of(self._cluster), snapshots.known_bytes(self._cluster)
                 )
@@ -264,10 +298,11 @@ class LengthenedLoop:
         replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}
         for holder, key in slots:
             holder[key] = _replaced(holder[key], replaced, self._inputs)
-        self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
+        self._inputs.lengthen(self._name, Form(0, ((self._m, 1),)), {self._m}, self._compares)
         self._snapshots.all_moved()
+        self._within.pop()
         self._inside, self._moments = None, {}
-        self._compared = len(self._inputs.forms.compared)
+        self._compared = len(self._compares)
 
 
 _MOST_LOOPS = 64  #: that are gone through one after the other

@@ -150,7 +150,7 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
     how = [] if report.verdict is Verdict.PROVED else [how_words(report)]
-    free = sizes_words(report.ranges)
+    free = sizes_words(report.ranges, report.together)
     sizes = [f"{free} (assumed to continue)"] if free else []
     parts = [f"{mark_of(report)} {said[report.verdict]}", *sizes, *how]
     parts.append(count(report.operations, "operation"))
