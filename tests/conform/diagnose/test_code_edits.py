@@ -17,7 +17,7 @@ from pipesim.conform.diagnose.code_edits import (
     places_of,
 )
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.examination import Diagnosis, Examination, LaunchOutcome
+from pipesim.conform.diagnose.examination import Diagnosis, Examination
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -27,7 +27,6 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.files import read_trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.fixture_types import Make
 from tests.support.lanes import slow_but
@@ -187,25 +186,6 @@ def test_a_number_that_nobody_uses_stands_for_all_of_them() -> None:
     for edit in edits:
         numbers = {n + edit.value for n in (2, 3)}
         assert numbers & used or edit.value == 2
-
-
-@pytest.mark.long
-def test_what_an_h200_recorded_without_noinc_is_named() -> None:
-    """docs/examples/relay.cu with WRONG 1: nothing else explains it, and the autopsy does what the kernel did."""
-    trace = read_trace(EXAMPLES / "relay_noinc.parquet")
-    program = find(f"{EXAMPLES / 'relay.py'}:relay").build(trace.meta.params, grid=2)
-    seen = examine(program, trace, conform(program, trace))
-    assert seen is not None
-    assert seen.diagnosis is not None
-    assert [e.claim for e in seen.diagnosis.explanations] == ["load's cp.async arrive on in_full without .noinc"]
-    assert seen.possible == (LaunchOutcome.HANG,)
-    assert seen.autopsy is not None
-    assert seen.autopsy.contradiction == ""
-    assert {b.name: (b.pending, b.count) for b in seen.autopsy.barriers if b.waiting} == {
-        "in_full[0]": (128, 128),
-        "in_empty[0]": (4, 4),
-        "out_full[0]": (1, 1),
-    }
 
 
 @pytest.mark.parametrize("mask", [0, 0b01, 0b10])

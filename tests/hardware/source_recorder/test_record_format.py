@@ -69,11 +69,6 @@ def test_the_kernel_knows_the_same_sites_of_waits_and_laps(tmp_path, twin):
     compiled(tmp_path, claims, includes, **twin.defines(params))
 
 
-def test_the_fields_of_a_tag_fill_it_without_overlapping():
-    bits = [bit for shift, width in FIELDS.values() for bit in range(shift, shift + width)]
-    assert sorted(bits) == list(range(32))
-
-
 def test_the_headers_words_say_the_same():
     text = source_file("recorder.cuh").read_text(encoding="utf-8")
     assert f"site: 0..{form.MAX_SITES - 1}, value: 0..{form.MAX_VALUE};" in text

@@ -153,15 +153,6 @@ def test_a_program_that_is_not_python(fake: FakeCuda, tmp_path: Path) -> None:
     assert len(one) > 100 < len(two)
 
 
-@pytest.mark.long
-def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
-    words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, "launch", HANGS)
-    done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *words, records="stopped")
-    assert done.stderr == "1\n"
-    (one,) = json.loads(done.stdout)["report"]["kernels"][0]["recorded"]
-    assert (done.returncode, one["ending"], one["agreement"]) == (1, "deadline", "hangs_too")
-
-
 @pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize(
     ("how", "options", "grids", "places"),
