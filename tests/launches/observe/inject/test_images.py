@@ -9,6 +9,8 @@ from pipesim.launches.images.fat_binary import Architecture, EntryKind, choose, 
 from tests.launches.observe.inject.conftest import PTX
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
+pytestmark = pytest.mark.slow  # a C compiler makes what observes
+
 ELF = b"\x7fELF\x02\x01\x01A" + bytes(100)
 
 
@@ -22,7 +24,6 @@ def file(tmp_path):
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("length", [4095, 4096, 9000])
 def test_ptx_that_ends_with_its_page(observed, file, length):
     text = PTX.encode().ljust(length, b"\n")

@@ -1,8 +1,12 @@
 """What the library records of launches of all kinds, and that the program does what it does without it."""
 
+import pytest
+
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.record import SeenPointer
 from tests.launches.observe.inject.conftest import PTX
+
+pytestmark = pytest.mark.slow  # a C compiler makes what observes
 
 
 def test_a_launch(observed, ptx):

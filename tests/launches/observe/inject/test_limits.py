@@ -9,6 +9,8 @@ from pipesim.errors import CompileError, MissingExtraError
 from pipesim.launches.inject import injection_environment, injection_library
 from pipesim.launches.observe.limits import Limits
 
+pytestmark = pytest.mark.slow  # a C compiler makes what observes
+
 
 def several(count: int) -> list[object]:
     return [word for number in range(count) for word in ("number", number, "launch", "copy__8_4")]
@@ -97,7 +99,6 @@ def test_a_process_that_observes_itself_is_left_alone(fake, cache, ptx, tmp_path
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.slow
 def test_the_library_has_no_warnings_and_is_built_once(fake, tmp_path):
     environment = {"XDG_CACHE_HOME": str(tmp_path), "CC": "cc -Wall -Wextra -Wshadow -Wvla -Werror"}
     first = injection_library(environment)

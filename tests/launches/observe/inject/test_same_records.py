@@ -76,7 +76,7 @@ def facts(record: LaunchRecord, spool: Path) -> tuple[object, ...]:
     return record.kernel, shape, parameters, (spool / record.code).read_bytes() if record.code else None
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("load", ["data", "library"])
 def test_launches_of_all_kinds(fake, cache, ptx, tmp_path, load):
     commands = [load, str(ptx), *_LAUNCHES]
