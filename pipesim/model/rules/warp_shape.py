@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import ENGINE, OF_ONE_PRODUCT, ON_ENGINE, TAKES_REGISTERS
+from pipesim.model.groups import ACCESS, ENGINE, OF_ONE_PRODUCT, ON_ENGINE, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.tables import ALL_LANES, WARP_GROUP, ProgramData
 
@@ -187,18 +187,18 @@ def _uneven(program: ProgramData, members: Sequence[int], steps: Sequence[Steps]
             return Fault(FaultKind.WARP_SHAPE, agent, pc, found=len(members), expected=WARP_GROUP)
         for other, theirs in zip(members, steps, strict=True):
             at, same = theirs[n] if n < len(theirs) else (-1, None)
-            if not _is_alike(program, step, same) and not (
+            if not _is_alike(program, step, same, members) and not (
                 at < 0 and other in program.cut
             ):  # what follows was not read
                 return Fault(FaultKind.WARP_SHAPE, agent, pc, cause_agent=other, cause_pc=at)
     return None
 
 
-def _is_alike(program: ProgramData, one: Step, other: Step | None) -> bool:
+def _is_alike(program: ProgramData, one: Step, other: Step | None, members: Sequence[int]) -> bool:
     """Whether two warps execute the same: of reads in a row as many, or of parts of what the other one reads.
 
     Of a kernel an operand is read by an operation for each item that lies in it, which differ where others write
-    meanwhile.
+    meanwhile; what the warps of the group store themselves may lie there for the one, and not yet for the other.
     """
     if one == other or other is None:
         return one == other
@@ -206,13 +206,19 @@ def _is_alike(program: ProgramData, one: Step, other: Step | None) -> bool:
         return False
     mine, theirs = Counter(one[2:]), Counter(other[2:])
     parts, wholes = mine - theirs, theirs - mine
+    accesses = program.accesses
 
     def lie_in(some: Counter[int], others: Counter[int]) -> bool:
-        whole = [program.accesses[each] for each in others]
-        every = (program.accesses[each] for each in some)
-        return bool(some) and all(any(each in other for other in whole) for each in every)
+        whole = [accesses[each] for each in others]
+        return bool(some) and all(any(accesses[each] in other for other in whole) for each in some)
 
-    return len(one) == len(other) or lie_in(parts, wholes) or lie_in(wholes, parts)
+    if len(one) == len(other) or lie_in(parts, wholes) or lie_in(wholes, parts):
+        return True
+    stored = {op[ACCESS] for a in members for op in program.code[a] if op[0] == Op.WRITE}
+    return all(
+        any(accesses[n] in accesses[each] or accesses[each] in accesses[n] for n in stored)
+        for each in (*parts, *wholes)
+    )
 
 
 def _steps(program: ProgramData, agent: int) -> tuple[Steps, Steps]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import check
 from pipesim.ptx.emulate.effects.operands import OperandShape, groups
@@ -92,3 +92,32 @@ def test_a_copy_that_nobody_waited_for_is_a_race_though_the_address_lies_in_the_
 def test_a_copy_behind_the_operand_is_not_read() -> None:
     """The same with a leading offset within the first copy."""
     assert check(program_of(product(0, (64, 256), WAIT.format(n=1, at=0)), warps=4)).verdict is Verdict.PROVED
+
+
+STORED = f""" mov.u32 %r4, tile;
+ shl.b32 %r5, %r0, 4;
+ add.u32 %r4, %r4, %r5;
+ @%p0 bra filled;
+ st.shared.v4.u32 [tile+2048], {{%r0, %r0, %r0, %r0}};
+filled:
+ bar.sync 0;
+ st.shared.v4.u32 [%r4], {{%r0, %r0, %r0, %r0}};
+ fence.proxy.async.shared::cta;
+ bar.sync 1, 128;
+ mov.u64 %rd1, {descriptor(128, 256, 0) | SHARED_BASE + TILE >> 4};
+ mov.u64 %rd2, {descriptor(128, 256, 0) | SHARED_BASE + TILE + 2048 >> 4};
+ wgmma.fence.sync.aligned;
+ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r10, %r11, %r12, %r13}}, %rd1, %rd2, 1, 1, 1, 0, 0;
+ wgmma.commit_group.sync.aligned;
+ wgmma.wait_group.sync.aligned 0;
+"""
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_warps_that_store_their_rows_and_do_not_meet_execute_the_same_product(met: bool) -> None:
+    """A warp reads rows of the others, that are not yet written, or are meanwhile: a race, and no other instruction."""
+    text = STORED if met else STORED.replace(" bar.sync 1, 128;\n", "")
+    found = check(program_of(SET_UP.format(first=1, count=1) + text, warps=4)).refutations
+    kinds = {each.fault.kind for each in found if each.fault is not None}
+    assert FaultKind.WARP_SHAPE not in kinds
+    assert (FaultKind.RACE in kinds) is not met
