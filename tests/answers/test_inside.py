@@ -7,7 +7,7 @@ from pipesim.model.coverage import Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer, TensorMap
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target
@@ -170,3 +170,28 @@ setp.ne.u32 %p4, %r7, 1; @%p4 bra end; bar.sync 2, 32; end:"""
     assert (
         check(kernel(body, 1, HEAD.replace("st.shared.u32 [%r5], 0;", "")), {}, quick=True).verdict is Verdict.UNKNOWN
     )
+
+
+REUSED = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry small(.param .u64 x, .param .align 64 .b8 map[128])
+{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 128 .b8 b[256];
+mov.u32 %r0, %tid.x; setp.ne.u32 %p1, %r0, 0; mov.u32 %r1, b; mad.lo.u32 %r1, %r0, 4, %r1; ld.param.u64 %rd1, [x];
+mad.wide.u32 %rd2, %r0, 4, %rd1; xor.b32 %r2, %r0, 32; mad.wide.u32 %rd3, %r2, 4, %rd1; mov.u64 %rd4, map;
+st.shared.u32 [%r1], %r0; fence.proxy.async.shared::cta; bar.sync 0; mov.u32 %r3, 0; @%p1 bra met;
+cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd4, {%r3}], [b];
+cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; met: bar.sync 0; st.shared.u32 [%r1], 1;
+st.global.u32 [%rd2], %r0; bar.sync 0; ld.global.u32 %r4, [%rd3]; ret; }
+"""
+
+
+@pytest.mark.parametrize(("sync", "verdict"), [("bar.sync 0; ld", Verdict.PROVED), ("ld", Verdict.REFUTED)])
+def test_words_of_global_memory_beside_a_source_that_is_used_again(sync: str, verdict: Verdict) -> None:
+    """A wait for the reads of a copy's source was left out there, and the source taken to be stored to too early."""
+    parameters = (Parameter("x", Pointer()), Parameter("map", TensorMap("f32", (64,), (64,))))
+    module = read_module(REUSED.replace("bar.sync 0; ld", sync), "small.ptx")
+    made = extract(module, Launch("small", (1, 1, 1), (64, 1, 1), parameters=parameters))
+    found = check(Target("small", None, made.program, {}, "", kernel=made), {}, quick=True)
+    assert found.verdict is verdict
+    assert scope_parts(found)["not judged"] == "nothing"

@@ -135,10 +135,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if size:
             if cluster.global_accesses is not None:
                 cluster.on_global(warp, each, of_lane(step.get(0, warp), lane), size)
-            if not cluster.code.global_operations:
-                _read_shared(cluster, warp, step, 1, lane, size)
-            else:
-                warp.groups[Engine.BULK].issue(1 << lane)
+            _read_shared(cluster, warp, step, 1, lane, size)
 
 
 def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: int, source: Value) -> None:
@@ -401,6 +398,8 @@ def _read_shared(
         nbytes = max(around[1] - offset, LEAST_COPY) if around is not None else LEAST_COPY
     _order_lanes(cluster, warp, step, lane, (cta, offset), nbytes, writes=False)
     warp.groups[Engine.BULK].issue(1 << lane)
+    if cluster.code.global_operations:
+        return  # when the source may be used again is checked without them
     inside: Sequence[tuple[int, int]] = [(0, nbytes)]
     sure = True
     for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
