@@ -49,10 +49,13 @@ def order_copies_before_products(recorder: StreamRecorder, body: Sequence[Instru
             continue
         if not (copies and _are_private(recorder, columns, agent, body)):
             continue
+        last, multiplied = frozenset[int](), set[int]()
         for each, others in zip(reversed(copies), reversed(products), strict=True):
-            for reader in (recorder.streams[other] for other in others):  # none if it was not followed so far
+            if others:  # else it ends as the copies after it, which end all before, or not, if none was followed so far
+                last, multiplied = each.items, others
+            for reader in (recorder.streams[other] for other in multiplied):
                 stream.insert(each.end, (*each.reads, *_ENDED))  # it ends with reads: nothing synchronous does
-                first = next(at for at, op in enumerate(reader.code) if _reads_one_of(op, each.items))
+                first = next(at for at, op in enumerate(reader.code) if _reads_one_of(op, last))
                 reader.insert(first + 1, each.reads)
 
 
