@@ -20,7 +20,7 @@ from pipesim.ptx.emulate.code import Getter
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import own_line
-from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.flow.graph import Graph, Loop, reached
 from pipesim.ptx.loop_values import BranchTrips, SaidBranch
 from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.declarations import Module
@@ -202,14 +202,11 @@ def _backs(loops: Collection[Loop]) -> set[tuple[int, int]]:
 
 def _leading_to(graph: Graph, block: int, without: set[tuple[int, int]]) -> set[int]:
     """The blocks from which a way leads to one, that itself among them, on no edge of those ``without``."""
-    found, open_ = {block}, [block]
-    while open_:
-        at = open_.pop()
-        for before in graph.blocks[at].predecessors:
-            if before not in found and (before, at) not in without:
-                found.add(before)
-                open_.append(before)
-    return found
+
+    def before(at: int) -> list[int]:
+        return [each for each in graph.blocks[at].predecessors if (each, at) not in without]
+
+    return set(reached([block], before))
 
 
 class _Taken(NamedTuple):
@@ -255,7 +252,6 @@ class _Log:
     def __init__(self, kernel: Kernel, branch: Instruction) -> None:
         assert branch.guard is not None
         self._code = kernel.code
-        self._writers: dict[str, list[int]] | None = None
         self._guard = self._code.register(branch.guard.register)
         self._negated = branch.guard.negated
         self._at = branch.position
@@ -336,12 +332,7 @@ class _Log:
         return self._only(name) is not None
 
     def _only(self, name: str) -> int | None:
-        if self._writers is None:
-            self._writers = {}
-            for position, names in enumerate(self._code.regions.uses.writes):
-                for each in names:
-                    self._writers.setdefault(each, []).append(position)
-        found = self._writers.get(name, [])
+        found = self._code.regions.uses.writers.get(name, ())
         return found[0] if len(found) == 1 else None
 
 

@@ -131,7 +131,7 @@ def _events(cluster: Cluster) -> list[WordEvent] | None:
     if not found or any(each.act not in (WordAct.ADD, WordAct.WAIT) or each.observed for each in found):
         return None
     regions = cluster.code.regions  # a value that ended a wait may be another in another order, and then what follows
-    if not all(regions.loops.is_read_in_its_loop_alone(each.position) for each in found if each.act is WordAct.WAIT):
+    if any(regions.loops.is_used_after(each.position) for each in found if each.act is WordAct.WAIT):
         return None
     return found if len({each.agent for each in found}) == 1 else None
 

@@ -1,6 +1,6 @@
 """Regions of a kernel's control flow: what lies between a branch and the place where its ways meet again."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +8,7 @@ from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.wait_loops import WaitLoops
 from pipesim.ptx.flow.divergence import needs_others
-from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.graph import Graph, reached
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import ARITHMETIC, is_try, makes_others_wait, may_touch_shared, synchronises
 from pipesim.ptx.flow.slice import is_word
@@ -110,32 +110,32 @@ class Regions:
 
     def synchronises_before(self, position: int, branch: int) -> bool:
         """Whether something synchronises on a way from here to where the ways of a branch meet."""
-        join = self.region_at(branch).join
-        seen: set[int] = set()
-        open_ = [position]
-        while open_:
-            at = open_.pop()
-            if at == join or at in seen or at >= len(self.function.body):
-                continue
-            seen.add(at)
+        ways = self._ways_from([position], self.region_at(branch).join)
+        return any(at in self.kept and synchronises(self.function.body[at]) for at in ways)
+
+    def _ways_from(self, starts: Iterable[int], join: int) -> Iterator[int]:
+        """The positions on the ways from some to where these meet, each once."""
+        end = len(self.function.body)
+
+        def inside(positions: Iterable[int]) -> list[int]:
+            return [at for at in positions if at != join and at < end]
+
+        for at in reached(inside(starts), lambda at: inside(self.successors(at))):
             self.step(at)
-            if at in self.kept and synchronises(self.function.body[at]):
-                return True
-            open_ += self.successors(at)
-        return False
+            yield at
 
     def comes_to_a_barrier(self, position: int) -> bool:
         """Whether every way from here leads to a barrier of the CTA, before lanes meet otherwise or end."""
-        body, seen, open_ = self.function.body, set[int](), [position]
-        while open_:
-            at = open_.pop()
+        body = self.function.body
+
+        def after(at: int) -> tuple[int, ...]:
+            waits = body[at].opcode in ("bar", "barrier") and not body[at].has_any("arrive", "cluster")
+            return () if waits and body[at].guard is None else self.successors(at)
+
+        for at in reached([position], after):
             each = body[at] if at < len(body) else None
             if each is None or needs_others(each) or each.opcode in ("exit", "ret", "trap") or each.has("warp"):
                 return False
-            waits = each.opcode in ("bar", "barrier") and not each.has_any("arrive", "cluster") and each.guard is None
-            if not waits and at not in seen:
-                seen.add(at)
-                open_ += self.successors(at)
         return True
 
     def ahead(self, position: int) -> tuple[int, ...]:
@@ -164,15 +164,7 @@ class Regions:
 
     def _region(self, branch: int) -> BranchRegion:
         join = self.graph.meeting_point(branch)
-        inside: set[int] = set()
-        open_ = [s for s in self.successors(branch) if s != join]
-        while open_:
-            position = open_.pop()
-            if position in inside or position >= len(self.function.body):
-                continue
-            inside.add(position)
-            self.step(position)
-            open_ += [s for s in self.successors(position) if s != join]
+        inside = set(self._ways_from(self.successors(branch), join))
         body = self.function.body
         kept = sorted(inside & self.kept)
         written = dict.fromkeys(name for p in sorted(inside & self.changing) for name in self.uses.writes[p])
@@ -232,19 +224,14 @@ class Regions:
 
     def may_signal(self, positions: Iterable[int]) -> bool:
         """Whether a way from one of these on has an instruction for which another warp may wait."""
-        body, blocks, graph = self.function.body, self.graph.blocks, self.graph
-        seen: set[int] = set()
-        open_ = [position for position in positions if position < len(body)]
-        while open_:
-            first = open_.pop()
-            block = graph.block_of[first]
-            rest = body[first : blocks[block].end]
-            if any(makes_others_wait(p) and not is_try(p) for p in rest):
-                return True
-            following = {blocks[b].first for b in blocks[block].successors if b != graph.exit}
-            open_ += following - seen
-            seen |= following
-        return False
+        body, graph = self.function.body, self.graph
+
+        def last(position: int) -> int:
+            return graph.blocks[graph.block_of[position]].end - 1
+
+        begun = (position for position in positions if position < len(body))
+        parts = (body[at : last(at) + 1] for at in reached(begun, lambda at: graph.after(last(at))))
+        return any(makes_others_wait(each) and not is_try(each) for part in parts for each in part)
 
     def leads_nowhere(self, position: int) -> bool:
         """Whether every way from here ends the kernel, or a trap, and synchronises nothing."""
@@ -254,24 +241,12 @@ class Regions:
         return found
 
     def _nowhere(self, position: int) -> bool:
-        body = self.function.body
-        seen: set[int] = set()
-        open_ = [position]
-        trapped = False
-        while open_:
-            p = open_.pop()
-            if p in seen:
-                continue
-            seen.add(p)
+        body, trapped = self.function.body, False
+        for p in reached([position], lambda p: self.successors(p) if body[p].opcode != "trap" else ()):
             if p >= len(body):
                 return False
             self.step(p)
-            if body[p].opcode == "trap":
-                trapped = True
-                continue
-            if synchronises(body[p]) and p in self.kept:
+            if body[p].opcode in ("ret", "exit") or (synchronises(body[p]) and p in self.kept):
                 return False
-            if body[p].opcode in ("ret", "exit"):
-                return False
-            open_ += self.successors(p)
+            trapped = trapped or body[p].opcode == "trap"
         return trapped

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.graph import Graph, reached
 from pipesim.ptx.flow.handed_waits import handed_waits
 from pipesim.ptx.flow.looks_before import looks_before_loops
 from pipesim.ptx.flow.opcodes import ARITHMETIC, PASS_ON, ends_a_spin, is_try, may_touch_shared
@@ -139,26 +139,19 @@ class WaitLoops:
 
     def is_used_after(self, position: int) -> bool:
         """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""
-        loop, blocks = self.innermost_loop_around(position), self.graph.blocks
-        made, before = set(self.uses.writes[position]), -1
-        while len(made) > before:
-            before = len(made)
-            made |= {name for p in loop if not made.isdisjoint(self.uses.reads[p]) for name in self.uses.writes[p]}
-        inside = {self.graph.block_of[p] for p in loop}
-        ends = {*inside, self.graph.exit}
-        open_ = [(after, frozenset(made)) for b in inside for after in blocks[b].successors if after not in ends]
-        seen = set(open_)
-        while open_:
-            block, live = open_.pop()
-            for p in range(blocks[block].first, blocks[block].end):
-                guard = self.function.body[p].guard
-                if not live.isdisjoint((*self.uses.reads[p], *([guard.register] if guard is not None else []))):
-                    return True
-                live = live.difference(self.uses.writes[p])
-            further = [(after, live) for after in blocks[block].successors if live and after != self.graph.exit]
-            open_ += [each for each in further if each not in seen]
-            seen.update(further)
-        return False
+        loop, body, writes = self.innermost_loop_around(position), self.function.body, self.uses.writes
+        names, before = frozenset(writes[position]), -1
+        while len(names) > before:
+            before = len(names)
+            names = names.union(*(writes[p] for p in loop if self._reads(p, names)))
+
+        def after(here: tuple[int, frozenset[str]]) -> list[tuple[int, frozenset[str]]]:
+            p, live = here
+            live = live.difference(writes[p]) if body[p].guard is None else live
+            return [(s, live) for s in self.successors(p) if live and s < len(body)]
+
+        left = [(s, names) for p in loop for s in self.successors(p) if s not in loop and s < len(body)]
+        return any(self._reads(p, live) for p, live in reached(left, after))
 
     def loop_around(self, position: int) -> frozenset[int]:
         """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none.
@@ -181,27 +174,6 @@ class WaitLoops:
             inner = min(loops, key=len)
             found = frozenset(p for p in found if self.graph.block_of[p] in inner)
         return found
-
-    def is_read_in_its_loop_alone(self, position: int) -> bool:
-        """Whether the loop of a wait alone reads what its load returns, and what is computed of that."""
-        loop, uses = self.innermost_loop_around(position), self.uses
-        names, before = frozenset(uses.writes[position]), 0
-        while len(names) > before:
-            before = len(names)
-            names = names.union(*(uses.writes[p] for p in loop if self._reads(p, names)))
-        left = [(s, names) for p in loop for s in self.successors(p) if s not in loop]
-        seen = set(left)
-        while left:
-            p, names = left.pop()
-            if p >= len(self.function.body):  # the end
-                continue
-            if self._reads(p, names):
-                return False
-            names = names.difference(uses.writes[p]) if self.function.body[p].guard is None else names
-            ahead = {(s, names) for s in self.successors(p)} - seen if names else set()
-            seen |= ahead
-            left += sorted(ahead, key=lambda each: each[0])
-        return True
 
     def _reads(self, position: int, names: frozenset[str]) -> bool:
         guard = self.function.body[position].guard
@@ -233,29 +205,9 @@ class WaitLoops:
         def passable(p: int) -> bool:
             return through[p] and operands.isdisjoint(writes[p])
 
-        ahead: set[int] = set()
-        open_ = [s for s in self.successors(position) if passable(s)]
         before: dict[int, list[int]] = {}
-        while open_:
-            p = open_.pop()
-            if p in ahead:
-                continue
-            ahead.add(p)
+        for p in reached([position], lambda p: filter(passable, self.successors(p))):
             self.step(p)
-            for s in self.successors(p):
-                if passable(s):
-                    before.setdefault(s, []).append(p)
-                    open_.append(s)
-        if position not in ahead:
-            return frozenset()
-        for s in self.successors(position):
-            before.setdefault(s, []).append(position)
-        loop: set[int] = set()
-        open_ = [position]
-        while open_:
-            p = open_.pop()
-            for q in before.get(p, ()):
-                if q in ahead and q not in loop:
-                    loop.add(q)
-                    open_.append(q)
-        return frozenset(loop | {position})
+            for s in filter(passable, self.successors(p)):
+                before.setdefault(s, []).append(p)
+        return frozenset(reached([position], lambda p: before.get(p, ()))) if position in before else frozenset()

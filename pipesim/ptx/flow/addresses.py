@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from math import gcd
 
+from pipesim.ptx.flow.graph import reached
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
@@ -98,11 +99,7 @@ class _Remainders:
 
     def __init__(self, function: Function, uses: Uses, words: Callable[[int, int], Remainder]) -> None:
         self._words, self._places = words, ParameterPlaces(function, uses)
-        self._writers: dict[str, list[Instruction]] = {}
-        for each in function.body:
-            for name in uses.writes[each.position]:
-                self._writers.setdefault(name, []).append(each)
-        self._uses = uses
+        self._body, self._uses = function.body, uses
         self._found: dict[str, Remainder | None] = {}  #: None: no writer has been seen to write anything
 
     def of(self, operand: Operand) -> Remainder:
@@ -113,7 +110,8 @@ class _Remainders:
         while changed:
             changed = False
             for name in names:
-                made = [value for each in self._writers[name] if (value := self._made(each)) is not None]
+                by = map(self._body.__getitem__, self._uses.writers[name])
+                made = [value for each in by if (value := self._made(each)) is not None]
                 value = reduce(_either, made) if made else None
                 changed |= value != self._found.get(name)
                 self._found[name] = value
@@ -121,15 +119,10 @@ class _Remainders:
 
     def _reachable(self, operand: Operand) -> Iterator[str]:
         base = operand.base if isinstance(operand, Address) else operand
+        writers, reads = self._uses.writers, self._uses.reads
         names = [base.name] if isinstance(base, Register) else []
-        seen: set[str] = set()
-        while names:
-            name = names.pop()
-            if name in seen or name not in self._writers:
-                continue
-            seen.add(name)
-            yield name
-            names += [read for each in self._writers[name] for read in self._uses.reads[each.position]]
+        found = reached(names, lambda name: [read for p in writers.get(name, ()) for read in reads[p]])
+        return filter(writers.__contains__, found)
 
     def _operand(self, operand: Operand) -> Remainder | None:
         match operand:
@@ -213,13 +206,11 @@ class ParameterPlaces:
 
     def __init__(self, function: Function, uses: Uses) -> None:
         self._params = {each.name: each for each in function.params}
-        self._writer: dict[str, Instruction | None] = {}
+        self._body, self._writers = function.body, uses.writers
         self._given: dict[Operand, list[Operand]] = {}  #: to calls, by the place of the argument
         for instruction in function.body:
             if instruction.opcode == "st" and instruction.has("param"):
                 self._given.setdefault(instruction.operands[0], []).append(instruction.operands[1])
-            for name in uses.writes[instruction.position]:
-                self._writer[name] = None if name in self._writer else instruction
 
     def parameter(self, operand: Operand) -> int | None:
         """The offset in the parameters of an address, None if it is not one of theirs."""
@@ -239,8 +230,8 @@ class ParameterPlaces:
                 found = self._follow(base, depth)
                 return (found[0], found[1] + offset) if found is not None and found[0] == "address" else found
             case Register(name) if depth < _DEEPEST:
-                by = self._writer.get(name)
-                return self._result_kind(by, name, depth + 1) if by is not None and by.guard is None else None
+                by = [self._body[p] for p in self._writers.get(name, ())]
+                return self._result_kind(by[0], name, depth + 1) if len(by) == 1 and by[0].guard is None else None
             case _:
                 return None
 

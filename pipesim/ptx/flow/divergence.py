@@ -5,7 +5,7 @@ lane's own number or of what each lane has for itself; or if it is written where
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 
 from pipesim.model.tables import ALL_LANES
 from pipesim.ptx.flow.opcodes import EXCHANGES
@@ -80,19 +80,18 @@ def divergent_registers(
     names: Iterable[str],
     function: Function,
     uses: Uses,
-    writers: Mapping[str, Sequence[int]],
     deciding: Callable[[Instruction], Collection[str]],
 ) -> frozenset[str]:
     """Those of some registers, and of all that they are made of, that may differ between lanes.
 
-    ``writers``: by register; ``deciding``: the registers of its guard and of all branches that decide whether an
-    instruction runs, also of those that decide whether these do.
+    ``deciding``: the registers of its guard and of all branches that decide whether an instruction runs, also of those
+    that decide whether these do.
     """
     body, masks = function.body, masks_of_all_lanes(function.body, uses.writes)
     reached, open_ = dict[int, Collection[str]](), list(names)
     seen = set(open_)
     while open_:
-        for at in writers.get(open_.pop(), ()):
+        for at in uses.writers.get(open_.pop(), ()):
             if at not in reached:
                 reached[at] = deciding(body[at])
                 more = {*uses.reads[at], *reached[at]} - seen

@@ -5,14 +5,28 @@ Blocks are numbered in the order of the text. ``Graph.exit`` is a virtual block 
 post-dominators: the lanes that do not trap meet where they would meet without it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from pipesim.bounds import MAX_FLOW_EDGES
 from pipesim.errors import PtxError
 from pipesim.ptx.text.declarations import Function, once_for_each
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
+
+_Node = TypeVar("_Node")
+
+
+def reached(starts: Iterable[_Node], after: Callable[[_Node], Iterable[_Node]]) -> Iterator[_Node]:
+    """Some places and all that come after them, each once; what comes after one is asked once it was looked at."""
+    seen, waiting = set[_Node](), list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            waiting += after(node)
 
 
 def immediate_dominators(root: int, successors: Sequence[Sequence[int]]) -> list[int | None]:
@@ -158,16 +172,15 @@ class Graph:
         """The largest sets of these blocks in which each leads to each: loops, with one entry or several."""
         after = {block: [each for each in self.blocks[block].successors if each in among] for block in among}
         order, seen, found = _postorder(self.exit, after | {self.exit: sorted(among)}), set[int](), []
+
+        def before(block: int) -> Collection[int]:
+            return among.intersection(self.blocks[block].predecessors) - seen
+
         for first in order[-2::-1]:
-            mine, waiting = set[int](), [first]
-            while waiting:
-                block = waiting.pop()
-                if block not in seen:
-                    seen.add(block)
-                    mine.add(block)
-                    waiting += [each for each in self.blocks[block].predecessors if each in among]
+            mine = frozenset(reached({first} - seen, before))
+            seen |= mine
             if len(mine) > 1 or (mine and first in after[first]):
-                found.append(frozenset(mine))
+                found.append(mine)
         return found
 
     def entries(self, loop: frozenset[int]) -> frozenset[int]:
@@ -204,24 +217,33 @@ class Graph:
         found = set(self.traps)
         while True:
             rows = self._backwards(frozenset(found))
-            seen, waiting = {self.exit}, [self.exit]
-            while waiting:
-                more = [each for each in rows[waiting.pop()] if each not in seen]
-                seen.update(more)
-                waiting += more
+            seen = set(reached([self.exit], rows.__getitem__))
             left = [number for number in range(self.exit) if number not in seen]
             if not left:
                 return frozenset(found)
             found.update(left[-1:] if len(found) - len(self.traps) < _MOST_ENDLESS else left)
 
     def _loop(self, header: int, backs: list[int]) -> frozenset[int]:
-        found, waiting = {header}, list(backs)
-        while waiting:
-            block = waiting.pop()
-            if block not in found:
-                found.add(block)
-                waiting += [each for each in self.blocks[block].predecessors if each in self.reachable]
-        return frozenset(found)
+        def before(block: int) -> Collection[int]:
+            return self.reachable.intersection(self.blocks[block].predecessors) if block != header else ()
+
+        return frozenset({header, *reached(backs, before)})
+
+    def after(self, position: int) -> list[int]:
+        """The instructions that may come next."""
+        block = self.blocks[self.block_of[position]]
+        if position + 1 < block.end:
+            return [position + 1]
+        return [self.blocks[b].first for b in block.successors if b != self.exit]
+
+    def positions(self, blocks: Iterable[int]) -> frozenset[int]:
+        """The instructions of some blocks."""
+        return frozenset(p for b in blocks for p in range(self.blocks[b].first, self.blocks[b].end))
+
+    def exits(self, blocks: frozenset[int]) -> list[int]:
+        """The last instructions of those of some blocks from which a way leads out of them."""
+        inside = (self.blocks[b] for b in sorted(blocks))
+        return [each.end - 1 for each in inside if not blocks.issuperset(each.successors)]
 
 
 @once_for_each

@@ -8,7 +8,7 @@ that all threads of the CTA are in the loop, shows when it is followed.
 
 from collections.abc import Iterator, Sequence
 
-from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.flow.graph import Graph, Loop, reached
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.flow.voted_waits import PLAIN, HandedWait, invariant, made_of
@@ -22,7 +22,7 @@ _BESIDE = PLAIN | {"add", "sub", "shl", "shr", "mad", "mul", "lop3", "fence", "m
 def handed_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[HandedWait]:
     """All of a kernel."""
     for loop in graph.loops if any(_is_of_all(each) for each in body) else ():
-        positions = frozenset(p for b in loop.blocks for p in range(graph.blocks[b].first, graph.blocks[b].end))
+        positions = graph.positions(loop.blocks)
         asked = [p for p in positions if _asks(body[p])]
         stores, loads = ([p for p in positions if _is_shared(body[p], opcode)] for opcode in ("st", "ld"))
         if len(asked) == len(stores) == len(loads) == 1:
@@ -35,7 +35,7 @@ def _handed(
     body: Sequence[Instruction], graph: Graph, uses: Uses, loop: Loop, positions: frozenset[int],
     asked: int, store: int, load: int,
 ) -> HandedWait | None:  # fmt: skip
-    exits = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
+    exits = graph.exits(loop.blocks)
     others, given = positions - {asked, store, load}, body[store].operands[-1]
     if not _is_one_word(body, graph, asked, store, load) or _misses(graph, loop, load):
         return None
@@ -80,17 +80,10 @@ def _is_one_word(body: Sequence[Instruction], graph: Graph, asked: int, store: i
 
 def _misses(graph: Graph, loop: Loop, load: int) -> bool:
     """Whether a round may go by the load."""
-    here, open_, seen = graph.block_of[load], [loop.header], set[int]()
-    while open_:
-        block = open_.pop()
-        if block == here or block in seen:
-            continue
-        seen.add(block)
-        after = graph.blocks[block].successors
-        if not loop.blocks.issuperset(after) or loop.header in after:
-            return True
-        open_ += after
-    return False
+    here = graph.block_of[load]
+    around = reached([loop.header], lambda block: graph.blocks[block].successors if block != here else ())
+    ways = (graph.blocks[block].successors for block in around if block != here)
+    return any(not loop.blocks.issuperset(after) or loop.header in after for after in ways)
 
 
 def _compares(
@@ -106,18 +99,9 @@ def _compares(
 
 def _reaches(body: Sequence[Instruction], graph: Graph, loop: frozenset[int], first: int, last: int) -> bool:
     """Whether a way in the loop leads from one position to another one without a barrier of all threads."""
-    blocks, seen, open_ = graph.blocks, set[int](), [first]
-    while open_:
-        p = open_.pop()
-        ends = p == blocks[graph.block_of[p]].end - 1
-        after = [blocks[b].first for b in blocks[graph.block_of[p]].successors if b != graph.exit] if ends else [p + 1]
-        for q in after:
-            if q == last:
-                return True
-            if q in loop and q not in seen and not _is_of_all(body[q]):
-                seen.add(q)
-                open_.append(q)
-    return False
+    after = graph.after(first)
+    free = reached(after, lambda p: graph.after(p) if p in loop and not _is_of_all(body[p]) else ())
+    return last in free
 
 
 def _asks(each: Instruction) -> bool:

@@ -28,15 +28,11 @@ def looks_before_loops(body: Sequence[Instruction], graph: Graph, uses: Uses) ->
             next_ = _next(again, body, graph)
             if inner is None or graph.block_of[next_] not in inner:
                 continue
-            written = {name for b in inner for p in range(*_ends(graph, b)) for name in uses.writes[p]}
+            written = {name for p in graph.positions(inner) for name in uses.writes[p]}
             if written.isdisjoint(uses.reads[again]):  # else it may be another word
                 looks = (p for p in alike if graph.block_of[p] not in inner and _next(p, body, graph) == next_)
                 found |= dict.fromkeys(looks, again)
     return found
-
-
-def _ends(graph: Graph, block: int) -> tuple[int, int]:
-    return graph.blocks[block].first, graph.blocks[block].end
 
 
 def _next(position: int, body: Sequence[Instruction], graph: Graph) -> int:

@@ -29,10 +29,7 @@ def uncounted_loops(function: Function, graph: Graph, uses: Uses, followed: Coll
     waiting = [graph.reachable]
     while waiting:
         for blocks in graph.components(waiting.pop()):
-            exits = [
-                graph.blocks[b].end - 1 for b in sorted(blocks) if not blocks.issuperset(graph.blocks[b].successors)
-            ]
-            entries = graph.entries(blocks)
+            exits, entries = graph.exits(blocks), graph.entries(blocks)
             if exits:
                 cut = [graph.block_of[at] for at in exits if at in followed]
                 if not cut and not _counts(function, graph, uses, blocks, exits):

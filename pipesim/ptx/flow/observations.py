@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from pipesim.ptx.flow.graph import reached
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction, Register, parts_of
@@ -53,33 +54,25 @@ class Observations:
 
     def decides_what_runs(self, first: Instruction) -> bool:
         """Whether a result decides what a thread does next, or is stored for others of its CTA; not just an address."""
-        open_, seen = list(self._uses.writes[first.position]), set[str]()
-        while open_:
-            name = open_.pop()
-            for each in self._readers.get(name, ()) if name not in seen else ():
-                if (each.guard is not None and each.guard.register == name) or "shared" in each.spaces:
-                    return True
-                open_ += self._uses.writes[each.position] if each.opcode != "ld" else ()
-            seen.add(name)
-        return False
+
+        def made_of(name: str) -> list[str]:
+            by = (each.position for each in self._readers.get(name, ()) if each.opcode != "ld")
+            return [made for position in by for made in self._uses.writes[position]]
+
+        names = reached(self._uses.writes[first.position], made_of)
+        readers = ((name, each) for name in names for each in self._readers.get(name, ()))
+        return any("shared" in each.spaces or (each.guard and each.guard.register == name) for name, each in readers)
 
 
 def loads_behind(at: int, body: Sequence[Instruction], uses: Uses) -> set[int]:
     """The loads of global memory of which a store's value is made."""
-    writers: dict[str, list[Instruction]] = {}
-    for each in body:
-        for name in uses.writes[each.position]:
-            writers.setdefault(name, []).append(each)
-    open_, seen, found = list(set(uses.reads[at]) - set(uses.needs[at])), set[str](), set[int]()
-    while open_:
-        name = open_.pop()
-        for each in writers.get(name, ()) if name not in seen else ():
-            if each.opcode != "ld":
-                open_ += uses.reads[each.position]
-            elif may_touch_global(each):
-                found.add(each.position)
-        seen.add(name)
-    return found
+
+    def made_of(name: str) -> list[str]:
+        return [read for p in uses.writers.get(name, ()) if body[p].opcode != "ld" for read in uses.reads[p]]
+
+    names = reached(set(uses.reads[at]) - set(uses.needs[at]), made_of)
+    writers = {p for name in names for p in uses.writers.get(name, ())}
+    return {p for p in writers if body[p].opcode == "ld" and may_touch_global(body[p])}
 
 
 def _looks_at_others(each: Instruction) -> bool:

@@ -161,7 +161,7 @@ def _read_on_every_way(
     """The same, and before an instruction that ``ends`` the search; a ``wait::ld`` is as good as a read."""
     body, written = function.body, set(uses.writes[writer])
     seen: set[int] = set()
-    ahead = _positions_after(graph, writer, len(body))
+    ahead = graph.after(writer)
     while ahead:
         p = ahead.pop()
         each = body[p]
@@ -172,7 +172,7 @@ def _read_on_every_way(
             if each.opcode != "mov":
                 continue
             written.update(uses.writes[p])
-        after = _positions_after(graph, p, len(body))
+        after = graph.after(p)
         if not after or len(seen) > _MOST_STEPS or ends(each):
             return False
         ahead += after
@@ -195,7 +195,7 @@ def _reader(function: Function, graph: Graph, uses: Uses, writer: int) -> int:
     body, is_load = function.body, _is_load(function.body[writer])
     written = set(uses.writes[writer])
     seen: set[tuple[int, int]] = set()
-    ahead = [(p, 0) for p in _positions_after(graph, writer, len(body))]
+    ahead = [(p, 0) for p in graph.after(writer)]
     while ahead and len(seen) < _MOST_STEPS:
         p, groups = ahead.pop()
         each = body[p]
@@ -210,7 +210,7 @@ def _reader(function: Function, graph: Graph, uses: Uses, writer: int) -> int:
             written.update(uses.writes[p])
         elif written <= set(uses.writes[p]):  # written again: another one answers for them
             continue
-        ahead += [(after, groups) for after in _positions_after(graph, p, len(body))]
+        ahead += [(after, groups) for after in graph.after(p)]
     return -1
 
 
@@ -220,13 +220,6 @@ def _ends(each: Instruction, groups: int) -> bool:
         return False
     left = next((operand.value for operand in each.operands if isinstance(operand, Immediate)), _MOST_GROUPS)
     return groups > left
-
-
-def _positions_after(graph: Graph, position: int, end: int) -> list[int]:
-    block = graph.blocks[graph.block_of[position]]
-    if position + 1 < block.end:
-        return [position + 1]
-    return [first for b in block.successors if b != graph.exit and (first := graph.blocks[b].first) < end]
 
 
 def waiting_loops(
@@ -242,7 +235,7 @@ def waiting_loops(
         return ()
     found = []
     for loop in graph.loops:
-        ends = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
+        ends = graph.exits(loop.blocks)
         if not loads.isdisjoint(loop.blocks) and ends and not all(end in followed for end in ends):
             found.append(graph.blocks[loop.header].first)
     return tuple(found)

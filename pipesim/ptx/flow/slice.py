@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.divergence import divergent_registers, masks_of_all_lanes, names_all_lanes, needs_others
-from pipesim.ptx.flow.graph import Graph, graph_of
+from pipesim.ptx.flow.graph import Graph, graph_of, reached
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.flow.opcodes import (
     EXCHANGES,
@@ -217,11 +217,8 @@ class _Slicer:
         self._deciders = control_dependence(self.graph)
         self._data = data_results(self.function, self.graph, self.uses, in_parts=self.words, of_loads=not self.any_data)
         self._places = ParameterPlaces(self.function, self.uses)
-        self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}
         for each in self.function.body:
-            for name in self.uses.writes[each.position]:
-                self._writers.setdefault(name, []).append(each.position)
             for memory in self._memories_of(each, stores=True):
                 self._stores.setdefault(memory, []).append(each.position)
 
@@ -269,7 +266,7 @@ class _Slicer:
         """Whether a register holds what tries have answered, and numbers besides."""
         names, tries = [register], 0
         for name in names:
-            for each in map(self.function.body.__getitem__, self._writers.get(name, ())):
+            for each in map(self.function.body.__getitem__, self.uses.writers.get(name, ())):
                 if each.opcode == "mbarrier":
                     tries += 1
                 elif each.opcode in PASS_ON:
@@ -288,7 +285,7 @@ class _Slicer:
         meetings = [each for each in body if needs_others(each)]
         around = {each.position: self._around(each) for each in meetings}
         names = {name for each in meetings for name in around[each.position]}
-        parting = divergent_registers(names, self.function, self.uses, self._writers, self._around)
+        parting = divergent_registers(names, self.function, self.uses, self._around)
         self._by_registers, checked = True, set[int]()
         for each in meetings:
             some = each.opcode in EXCHANGES and not names_all_lanes(each.operands[-1], masks)
@@ -308,11 +305,7 @@ class _Slicer:
         """The registers that decide whether an instruction runs: of its guard and of branches, and of theirs."""
         block = self.graph.block_of[each.position]
         if block not in self._controls:
-            found, open_ = set[int](), [block]
-            for at in open_:
-                fresh = [n for n in self._deciders[at] if n not in found]
-                found.update(fresh)
-                open_ += fresh
+            found = reached(self._deciders[block], self._deciders.__getitem__)
             last = (self.function.body[self.graph.blocks[n].end - 1] for n in found)
             self._controls[block] = frozenset(name for one in last for name in self._control_of(one))
         return self._controls[block] | frozenset(() if each.guard is None else (each.guard.register,))
@@ -328,7 +321,7 @@ class _Slicer:
     def finish(self) -> None:
         """Follow everything that is needed until nothing new is."""
         while self._waiting:
-            for position in self._writers.get(self._waiting.pop(), ()):
+            for position in self.uses.writers.get(self._waiting.pop(), ()):
                 self._value(self.function.body[position])
 
     def _value(self, instruction: Instruction) -> None:

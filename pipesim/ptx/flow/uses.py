@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from pipesim.ptx.flow.graph import Graph, Loop, graph_of
+from pipesim.ptx.flow.graph import Graph, Loop, graph_of, reached
 from pipesim.ptx.flow.opcodes import has_result
 from pipesim.ptx.text.declarations import Function, once_for_each
 from pipesim.ptx.text.instruction import (
@@ -44,6 +45,15 @@ class Uses:
     reads: Sequence[Names]
     writes: Sequence[Names]
     needs: Sequence[Names]
+
+    @cached_property
+    def writers(self) -> Mapping[str, Sequence[int]]:
+        """By register, the positions that write it, in order."""
+        found = defaultdict[str, list[int]](list)
+        for position, names in enumerate(self.writes):
+            for name in names:
+                found[name].append(position)
+        return dict(found)
 
 
 def uses_of(function: Function, *, global_memory: bool = False) -> Uses:
@@ -188,11 +198,8 @@ def data_results(
     ``of_loads``: nor what is made of loads, without it.
     """
     loaded: set[str] = set()
-    made = _DataFlow(graph)
+    made = _DataFlow(function, graph, uses)
     left = [each for each in function.body if uses.writes[each.position]]
-    for each in left:
-        for name in uses.writes[each.position]:
-            made.writers.setdefault(name, []).append((each.position, each.guard is not None))
     for _ in range(_MOST_ROUNDS):
         before = len(loaded) + len(made.found)
         rest = []
@@ -214,28 +221,29 @@ def data_results(
 
 @dataclass
 class _DataFlow:
-    """Where data is: ``found`` by position, ``data`` by register; ``writers``: position, and whether under a guard."""
+    """Where data is: ``found`` by position, ``data`` by register."""
 
+    function: Function
     graph: Graph
-    writers: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
+    uses: Uses
     found: dict[int, int] = field(default_factory=dict)
     data: set[str] = field(default_factory=set)
 
     def origin(self, name: str, reader: int) -> int:
         """The position of an instruction whose data may be in the register at its reader, -1 if there is none."""
-        writers = self.writers[name]
-        if all(at in self.found for at, _ in writers):
-            return self.found[writers[0][0]]
+        writers, body = self.uses.writers[name], self.function.body
+        if all(at in self.found for at in writers):
+            return self.found[writers[0]]
         seen: set[int] = set()
         ahead = [(self.graph.block_of[reader], reader)]
         while ahead:
             number, end = ahead.pop()
             block = self.graph.blocks[number]
-            first, after = (bisect_left(writers, (at, False)) for at in (block.first, end))
-            for at, guarded in reversed(writers[first:after]):
+            first, after = (bisect_left(writers, at) for at in (block.first, end))
+            for at in reversed(writers[first:after]):
                 if at in self.found:
                     return self.found[at]
-                if not guarded:
+                if body[at].guard is None:
                     break
             else:
                 fresh = [each for each in block.predecessors if each not in seen]
@@ -334,14 +342,11 @@ class _LoopValues:
 
     def _sources(self, names: Iterable[str]) -> frozenset[str]:
         """These registers, as far as the loops write them, and all from which those are computed there."""
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name not in found and name in self._writers:
-                found.add(name)
-                waiting += self._read_by(name)
-        return frozenset(found)
+
+        def written(names: Iterable[str]) -> Iterator[str]:
+            return filter(self._writers.__contains__, names)
+
+        return frozenset(reached(written(names), lambda name: written(self._read_by(name))))
 
     def _read_by(self, name: str) -> list[str]:
         writers = [each for each in self._writers[name] if self._function.body[each].opcode not in _FROM_MEMORY]
@@ -374,10 +379,6 @@ class _LoopValues:
 
 def stores_one_value(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
     """Whether a store writes the same whoever executes it: it is made of numbers and parameters alone."""
-    writers: dict[str, list[Instruction]] = defaultdict(list)
-    for each in body:
-        for name in uses.writes[each.position]:
-            writers[name].append(each)
     operands: list[Operand] = [Sink()]
     if body[at].opcode == "st":
         operands = list(parts_of(body[at].operands[1]) or body[at].operands[1:2])
@@ -387,7 +388,7 @@ def stores_one_value(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
         if operand in seen or isinstance(operand, Immediate | Float | Symbol):
             continue
         seen.add(operand)
-        made = writers[operand.name] if isinstance(operand, Register) else []
+        made = [body[p] for p in uses.writers.get(operand.name, ())] if isinstance(operand, Register) else []
         plain = len(made) == 1 and made[0].guard is None and (made[0].opcode in _PLAIN or made[0].has("param"))
         if not plain and not isinstance(operand, Address | Vector):
             return False

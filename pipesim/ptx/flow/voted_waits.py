@@ -50,13 +50,7 @@ def voted_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterat
     if not any(_is_vote(each) for each in body):
         return
     for loop in graph.loops:
-        positions = frozenset(p for b in loop.blocks for p in range(graph.blocks[b].first, graph.blocks[b].end))
-        exits = [
-            end
-            for b in loop.blocks
-            for end in (graph.blocks[b].end - 1,)
-            if not loop.blocks.issuperset(graph.blocks[b].successors)
-        ]
+        positions, exits = graph.positions(loop.blocks), graph.exits(loop.blocks)
         votes = [p for p in positions if _is_vote(body[p])]
         loads = [p for p in positions if is_word(body[p]) and body[p].opcode == "ld"]
         if len(exits) == len(votes) == len(loads) == 1:

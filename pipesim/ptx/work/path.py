@@ -148,11 +148,7 @@ class LoopTrips:
     """The loops of one body that end with a branch which decides nothing."""
 
     def __init__(self, function: Function, uses: Uses) -> None:
-        self._function = function
-        self._writers: dict[str, list[int]] = {}
-        for each in function.body:
-            for name in uses.writes[each.position]:
-                self._writers.setdefault(name, []).append(each.position)
+        self._function, self._writers = function, uses.writers
 
     def ending_at(self, branch: Instruction) -> PassedLoop | None:
         """The loop whose last instruction this is; None if it is not a branch back."""
