@@ -3,7 +3,6 @@
 from pipesim.ptx.emulate.expressions.moves import (
     BITS,
     FLOATS,
-    INTEGERS,
     Assignment,
     NameTable,
     NotAnExpression,
@@ -22,15 +21,21 @@ _MOST_INDEX = 24  #: bits of an index that stays in shared memory
 _ROUNDS_OTHERWISE = ("rz", "rm", "rp", "ftz", "sat")
 
 
-def binary(template: str) -> Writer:
-    """Two operands and a template: ``{a}``, ``{b}`` are the operands, ``{m}`` the mask of the type."""
+def _of_words(template: str, with_sign: str = "", *, short: int = 0) -> Writer:
+    """An expression of operands that are words of the type, the last ``short`` of 32 bits; another for signed types.
+
+    ``{0}``, ``{1}`` are the operands, ``{w}`` is the width, ``{m}`` its mask; ``{sign}``, ``{wrap}``, ``{shiftamt}``: 1
+    where the type has a sign, and where the modifier is there.
+    """
+    count = next(n for n in range(5) if f"{{{n}}}" not in template)
 
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
-        if instruction.has_any("sat", "cc", "f16", "s16x2", "u16x2"):
-            raise NotAnExpression
-        _, width = type_of(instruction)
-        d, a, b = operands_of(instruction, 3)
-        text = template.format(a=operand_text(a, names, width), b=operand_text(b, names, width), m=mask_of(width))
+        kind, width = type_of(instruction)
+        d, *operands = operands_of(instruction, 1 + count)
+        texts = [operand_text(a, names, width if n < count - short else 32) for n, a in enumerate(operands)]
+        flags = {each: int(instruction.has(each)) for each in ("wrap", "shiftamt")}
+        chosen = with_sign if with_sign and kind == "s" else template
+        text = chosen.format(*texts, w=width, m=mask_of(width), sign=int(kind == "s"), **flags)
         return assignment_to(d, names, text)
 
     return write
@@ -38,7 +43,7 @@ def binary(template: str) -> Writer:
 
 def _sum(sign: str) -> Writer:
     """``add`` and ``sub``, also those that saturate, and that write or read the carry (``addc``, ``subc``)."""
-    plain = binary("({a}" + sign + "{b})&{m}")
+    plain = _of_words("({0}" + sign + "{1})&{m}")
 
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
         kind, width = type_of(instruction)
@@ -67,34 +72,14 @@ def _with_carry(instruction: Instruction, names: NameTable, text: str, sign: str
     return [(carry, text), *result, (carry, f"(R[{carry}]>>{width})&1")]
 
 
-def _function_call(unsigned: str, with_sign: str = "") -> Writer:
-    """A function of two operands and the width, another one for signed types."""
+def _extreme(name: str) -> Writer:
+    plain = _of_words(name + "({0},{1})", name + "_signed({0},{1},{w})")
 
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
-        kind, width = type_of(instruction)
-        if instruction.has_any("s16x2", "u16x2"):
-            raise NotAnExpression
-        d, a, b = operands_of(instruction, 3)
-        name = with_sign if kind == "s" and with_sign else unsigned
-        second = 32 if instruction.opcode in ("shl", "shr") else width
-        return assignment_to(
-            d, names, f"{name}({operand_text(a, names, width)},{operand_text(b, names, second)},{width})"
-        )
-
-    return write
-
-
-def _extreme(unsigned: str, with_sign: str) -> Writer:
-    def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
-        kind, width = type_of(instruction)
-        if instruction.has_any("s16x2", "u16x2"):
-            raise NotAnExpression
-        d, a, b = operands_of(instruction, 3)
-        texts = operand_text(a, names, width), operand_text(b, names, width)
-        call = f"{with_sign}({texts[0]},{texts[1]},{width})" if kind == "s" else f"{unsigned}({texts[0]},{texts[1]})"
-        if instruction.has("relu"):  # a negative result becomes 0
-            call = f"most_signed({call},0,{width})"
-        return assignment_to(d, names, call)
+        found = plain(instruction, names)
+        if not instruction.has("relu"):
+            return found
+        return [(register, f"most_signed({text},0,32)") for register, text in found]  # a negative result becomes 0
 
     return write
 
@@ -106,7 +91,7 @@ def _shift_left(instruction: Instruction, names: NameTable) -> list[Assignment]:
         amount = b.value & mask_of(32)
         text = operand_text(a, names, width)
         return assignment_to(d, names, f"({text}<<{amount})&{mask_of(width)}" if amount < width else "0")
-    return _function_call("shl")(instruction, names)
+    return _of_words("shl({0},{1},{w})", short=1)(instruction, names)
 
 
 def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -117,7 +102,7 @@ def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]
         text = f"{operand_text(a, names, width)}>>{amount}" if amount < width else "0"
         few = width - _MOST_INDEX <= amount < width  # bits, as of an index
         return assignment_to(d, names, f"at_most({text},{mask_of(width - amount)})" if few else text)
-    return _function_call("shr", "sar")(instruction, names)
+    return _of_words("shr({0},{1},{w})", "sar({0},{1},{w})", short=1)(instruction, names)
 
 
 def _multiply(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -171,31 +156,12 @@ def _dot_product(instruction: Instruction, names: NameTable) -> list[Assignment]
     return assignment_to(d, names, f"({'+'.join(terms)}+{z})&{mask_of(32)}")
 
 
-def _of_words(template: str) -> Writer:
-    """All operands are words of the type: ``{0}``, ``{1}``; ``{w}`` its width, ``{m}`` its mask, ``{wrap}``."""
-
-    def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
-        kind, width = type_of(instruction)
-        if instruction.opcode == "slct":  # by the sign of a word, which is of the last type
-            width = INTEGERS[instruction.modifiers[0]][1]
-        d, *operands = instruction.operands
-        texts = [operand_text(each, names, width) for each in operands]
-        sign, wrap = (int(each) for each in (kind == "s", instruction.has("wrap")))
-        return assignment_to(d, names, template.format(*texts, w=width, m=mask_of(width), sign=sign, wrap=wrap))
-
-    return write
-
-
-def _unary(template: str) -> Writer:
-    def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
-        kind, width = type_of(instruction)
-        d, a = operands_of(instruction, 2)
-        sign = 1 if kind == "s" else 0
-        shift = 1 if instruction.has("shiftamt") else 0
-        text = operand_text(a, names, width)
-        return assignment_to(d, names, template.format(a=text, m=mask_of(width), w=width, sign=sign, shift=shift))
-
-    return write
+def _choose_by_sign(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``slct``: by the sign of a word, which is of the last type; the others are of the first."""
+    d, a, b, c = operands_of(instruction, 4)
+    width = BITS[instruction.modifiers[0]]
+    x, y, z = (operand_text(each, names, width) for each in (a, b, c))
+    return assignment_to(d, names, f"select(({z}>>31)&1,{y},{x})")
 
 
 def float_arithmetic(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -208,27 +174,15 @@ def float_arithmetic(instruction: Instruction, names: NameTable) -> list[Assignm
     )
 
 
-def _field(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    kind, width = type_of(instruction)
-    d, *sources = instruction.operands
-    widths = (width, 32, 32) if instruction.opcode == "bfe" else (width, width, 32, 32)
-    texts = [operand_text(a, names, w) for a, w in zip(sources, widths, strict=True)]
-    tail = f"{width},{1 if kind == 's' else 0}" if instruction.opcode == "bfe" else str(width)
-    return assignment_to(d, names, f"{instruction.opcode}({','.join(texts)},{tail})")
-
-
 def _funnel(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    d, a, b, c = operands_of(instruction, 4)
     name = "funnel_left" if instruction.has("l") else "funnel_right"
-    texts = ",".join(operand_text(x, names, 32) for x in (a, b, c))
-    return assignment_to(d, names, f"{name}({texts},{1 if instruction.has('wrap') else 0})")
+    return _of_words(name + "({0},{1},{2},{wrap})")(instruction, names)
 
 
 def _permute(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if instruction.modifiers != ("b32",):
         raise NotAnExpression
-    d, a, b, c = operands_of(instruction, 4)
-    return assignment_to(d, names, f"prmt({','.join(operand_text(x, names, 32) for x in (a, b, c))})")
+    return _of_words("prmt({0},{1},{2})")(instruction, names)
 
 
 def _table(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -242,8 +196,8 @@ def _table(instruction: Instruction, names: NameTable) -> list[Assignment]:
 ARITHMETIC: dict[str, Writer] = {
     **dict.fromkeys(("add", "addc"), _sum("+")),
     **dict.fromkeys(("sub", "subc"), _sum("-")),
-    "and": binary("{a}&{b}"),
-    "xor": binary("{a}^{b}"),
+    "and": _of_words("{0}&{1}"),
+    "xor": _of_words("{0}^{1}"),
     "mul": _multiply,
     "mad": _multiply,
     "madc": _multiply,
@@ -251,25 +205,25 @@ ARITHMETIC: dict[str, Writer] = {
     "mad24": _multiply_24,
     "dp4a": _dot_product,
     "sad": _of_words("(difference({0},{1},{w},{sign})+{2})&{m}"),
-    "slct": _of_words("select(({2}>>31)&1,{1},{0})"),
+    "slct": _choose_by_sign,
     "szext": _of_words("szext({0},{1},{wrap},{sign})"),
     "bmsk": _of_words("bmsk({0},{1},{wrap})"),
-    "div": _function_call("div", "sdiv"),
-    "rem": _function_call("rem", "srem"),
-    "min": _extreme("least", "least_signed"),
-    "max": _extreme("most", "most_signed"),
+    "div": _of_words("div({0},{1},{w})", "sdiv({0},{1},{w})"),
+    "rem": _of_words("rem({0},{1},{w})", "srem({0},{1},{w})"),
+    "min": _extreme("least"),
+    "max": _extreme("most"),
     "shl": _shift_left,
     "shr": _shift_right,
-    "not": _unary("{a}^{m}"),
-    "cnot": _unary("select({a}==0,1,0)"),
-    "neg": _unary("(0-{a})&{m}"),
-    "abs": _unary("magnitude({a},{w})"),
-    "popc": _unary("popc({a})"),
-    "clz": _unary("clz({a},{w})"),
-    "bfind": _unary("bfind({a},{w},{sign},{shift})"),
-    "brev": _unary("brev({a},{w})"),
-    "bfe": _field,
-    "bfi": _field,
+    "not": _of_words("{0}^{m}"),
+    "cnot": _of_words("select({0}==0,1,0)"),
+    "neg": _of_words("(0-{0})&{m}"),
+    "abs": _of_words("magnitude({0},{w})"),
+    "popc": _of_words("popc({0})"),
+    "clz": _of_words("clz({0},{w})"),
+    "bfind": _of_words("bfind({0},{w},{sign},{shiftamt})"),
+    "brev": _of_words("brev({0},{w})"),
+    "bfe": _of_words("bfe({0},{1},{2},{w},{sign})", short=2),
+    "bfi": _of_words("bfi({0},{1},{2},{3},{w})", short=2),
     "shf": _funnel,
     "prmt": _permute,
     "lop3": _table,
@@ -292,7 +246,7 @@ _FLOAT_COMPARE = frozenset({*_COMPARE, "equ", "neu", "ltu", "leu", "gtu", "geu",
 def _or(instruction: Instruction, names: NameTable) -> list[Assignment]:
     """Of predicates it is known where one of them holds, whatever the other is."""
     if type_of(instruction)[0] != "p":
-        return binary("{a}|{b}")(instruction, names)
+        return _of_words("{0}|{1}")(instruction, names)
     d, a, b = operands_of(instruction, 3)
     return assignment_to(d, names, _either(operand_text(a, names, 1), operand_text(b, names, 1)))
 
