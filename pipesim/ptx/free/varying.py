@@ -90,7 +90,10 @@ class FreeInputs(Conditions):
         """A function of integers, some of which depend on free inputs."""
         arguments = tuple(each if each.__class__ is Varying else _plain(each) for each in arguments)
         plain = map(_plain, arguments)
-        known = _KNOWN.get(getattr(function, "__name__", ""))
+        named = getattr(function, "__name__", "")
+        if (exact := _EXACT.get(named)) is not None and exact(*arguments):
+            return function(*arguments)
+        known = _KNOWN.get(named)
         found = None if known is None else known(*arguments)
         if found is not None:
             return found
@@ -290,7 +293,8 @@ class Varying(int):
         return int(self).bit_count()
 
 
-def _signed(value: int, width: int) -> int:
+def signed(value: int, width: int) -> int:
+    """The integer that ``width`` bits mean in two's complement."""
     half = 1 << width - 1
     return (value ^ half) - half
 
@@ -298,24 +302,6 @@ def _signed(value: int, width: int) -> int:
 def _is_unsigned(value: int, width: int) -> bool:
     low, high = bounds(form_of(value))
     return low >= 0 and high < 1 << width
-
-
-def _extended(value: int, width: int, to: int) -> int | None:
-    return _signed(value, width) & (1 << max(width, to)) - 1 if _is_unsigned(value, width) else None
-
-
-def _sar(a: int, b: int, width: int) -> int | None:
-    if isinstance(b, Varying) or not _is_unsigned(a, width):
-        return None
-    return (_signed(a, width) >> min(b, width)) & (1 << width) - 1
-
-
-def _shl(a: int, b: int, width: int) -> int | None:
-    return None if isinstance(b, Varying) else (a << b) & (1 << width) - 1 if b < width else 0
-
-
-def _shr(a: int, b: int, _: int) -> int | None:
-    return None if isinstance(b, Varying) else a >> b
 
 
 def _bfe(a: int, start: int, length: int, width: int, sign: int) -> int | None:
@@ -326,34 +312,7 @@ def _bfe(a: int, start: int, length: int, width: int, sign: int) -> int | None:
     if not sign:
         return field
     inside = 0 < length <= width - start and _is_unsigned(a, width)
-    return _signed(field, length) & (1 << width) - 1 if inside else None
-
-
-def _bfi(a: int, b: int, start: int, length: int, width: int) -> int | None:
-    if isinstance(start, Varying) or isinstance(length, Varying):
-        return None
-    full = (1 << width) - 1
-    field = (1 << (length & 0xFF)) - 1 << (start & 0xFF) & full
-    return b & full & ~field | a << (start & 0xFF) & field
-
-
-def _funnel(left: bool) -> Callable[[int, int, int, int], int | None]:  # noqa: FBT001
-    def apply(a: int, b: int, c: int, wrap: int) -> int | None:
-        if isinstance(c, Varying):
-            return None
-        n = c & 31 if wrap else min(c, 32)
-        both = b << 32 | a
-        return (both << n >> 32 if left else both >> n) & 0xFFFFFFFF
-
-    return apply
-
-
-def _div(a: int, b: int, width: int) -> int | None:
-    return a // b if _divides(a, b, width) else None
-
-
-def _rem(a: int, b: int, width: int) -> int | None:
-    return a % b if _divides(a, b, width) else None
+    return signed(field, length) & (1 << width) - 1 if inside else None
 
 
 def _divides(a: int, b: int, width: int) -> bool:
@@ -362,12 +321,14 @@ def _divides(a: int, b: int, width: int) -> bool:
     return form_of(b).low > 0 and _is_unsigned(a, width) and _is_unsigned(b, width) if varies else b != 0
 
 
-def _sdiv(a: int, b: int, width: int) -> int | None:
-    return _div(a, b, width) if _is_unsigned(a, width - 1) and _is_unsigned(b, width - 1) else None
+def _of_naturals(function: Callable[[int, int], int]) -> Callable[[int, int, int], int | None]:
+    """A division with signs, of integers that have none."""
 
+    def apply(a: int, b: int, width: int) -> int | None:
+        natural = _is_unsigned(a, width - 1) and _is_unsigned(b, width - 1)
+        return function(a, b) if natural and _divides(a, b, width) else None
 
-def _srem(a: int, b: int, width: int) -> int | None:
-    return _rem(a, b, width) if _is_unsigned(a, width - 1) and _is_unsigned(b, width - 1) else None
+    return apply
 
 
 def _extreme(sign: int) -> Callable[[Any, Any], int]:
@@ -408,29 +369,34 @@ def _signed_extreme(sign: int) -> Callable[[int, int, int], int | None]:
     def apply(a: int, b: int, width: int) -> int | None:
         if not (_is_unsigned(a, width) and _is_unsigned(b, width)):
             return None
-        return choose(_signed(a, width), _signed(b, width)) & (1 << width) - 1
+        return choose(signed(a, width), signed(b, width)) & (1 << width) - 1
 
     return apply
 
 
+def _are_plain(*operands: int) -> bool:
+    return not any(isinstance(each, Varying) for each in operands)
+
+
 _OPERATORS = ("add", "sub", "mul", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne")
-#: By the name of a function what it is of operators, where that is exact; None where it is not for these operands.
+#: By the name of a function that is written with operators: whether what these give is exact for these operands.
+_EXACT: dict[str, Callable[..., bool]] = {
+    "extended": lambda a, width, _: _is_unsigned(a, width),
+    "sar": lambda a, b, width: _are_plain(b) and _is_unsigned(a, width),
+    "bfi": lambda _a, _b, start, length, _width: _are_plain(start, length),
+    **dict.fromkeys(("shl", "shr"), lambda _a, b, _width: _are_plain(b)),
+    **dict.fromkeys(("funnel_left", "funnel_right"), lambda _a, _b, c, _wrap: _are_plain(c)),
+    **dict.fromkeys(_OPERATORS, lambda _a, _b: True),
+}
+#: By the name of any other function what it is of operators; None where that is not exact for these operands.
 _KNOWN: dict[str, Callable[..., int | None]] = {
-    "extended": _extended,
-    "sar": _sar,
-    "shl": _shl,
-    "shr": _shr,
     "bfe": _bfe,
-    "bfi": _bfi,
-    "funnel_left": _funnel(left=True),
-    "funnel_right": _funnel(left=False),
-    "div": _div,
-    "rem": _rem,
-    "sdiv": _sdiv,
-    "srem": _srem,
+    "div": lambda a, b, width: a // b if _divides(a, b, width) else None,
+    "rem": lambda a, b, width: a % b if _divides(a, b, width) else None,
+    "sdiv": _of_naturals(operator.floordiv),
+    "srem": _of_naturals(operator.mod),
     "least": _extreme(1),
     "most": _extreme(-1),
     "least_signed": _signed_extreme(1),
     "most_signed": _signed_extreme(-1),
-    **{name: getattr(operator, name) for name in _OPERATORS},
 }

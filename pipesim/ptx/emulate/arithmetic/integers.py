@@ -8,11 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pipesim.ptx.emulate.values import Value, integers, lift, moves_bits
-
-
-def signed(a: int, width: int) -> int:
-    """The integer that ``width`` bits mean in two's complement."""
-    return a - (1 << width) if a >> (width - 1) & 1 else a
+from pipesim.ptx.free.varying import signed
 
 
 def of_integers(function: Callable[..., int]) -> Callable[..., Value]:
@@ -102,7 +98,7 @@ def bfi(a: int, b: int, start: int, length: int, width: int) -> int:
     """``bfi``: the low bits of ``a`` in the place of ``length`` bits of ``b`` from ``start`` on."""
     full = (1 << width) - 1
     field = (((1 << (length & 0xFF)) - 1) << (start & 0xFF)) & full
-    return (b & ~field) | (a << (start & 0xFF) & field)
+    return (b & full & ~field) | (a << (start & 0xFF) & field)
 
 
 @_of_bits(2)

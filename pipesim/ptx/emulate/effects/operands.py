@@ -16,6 +16,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.global_memory.global_accesses import as_written
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import (
     OFFSET,
@@ -47,9 +48,6 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Immediate, Instruction
 
-_ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
-
 
 def semantics_of(each: Instruction) -> int:
     """Order and scope as written."""
@@ -58,9 +56,7 @@ def semantics_of(each: Instruction) -> int:
 
 @lru_cache(maxsize=256)
 def _semantics(modifiers: tuple[str, ...]) -> int:
-    order = next((_ORDERS[m] for m in modifiers if m in _ORDERS), Order.DEFAULT)
-    scope = next((_SCOPES[m] for m in modifiers if m in _SCOPES), Scope.DEFAULT)
-    return semantics(order, scope)
+    return semantics(*as_written(modifiers, Order.DEFAULT, Scope.DEFAULT))
 
 
 @lru_cache(maxsize=256)

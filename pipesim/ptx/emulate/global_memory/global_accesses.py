@@ -3,7 +3,7 @@
 It is recorded where :func:`pipesim.ptx.prepare.on_global_memory` has the addresses followed.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -62,16 +62,22 @@ class Strength(NamedTuple):
 
 
 _ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
+
+
+def as_written(modifiers: Sequence[str], order: Order, scope: Scope) -> tuple[Order, Scope]:
+    """The order and the scope that modifiers name, or else these."""
+    found = next((_ORDERS[m] for m in modifiers if m in _ORDERS), order)
+    return found, next((_SCOPES[m] for m in modifiers if m in _SCOPES), scope)
 
 
 def strength_of(each: Instruction) -> Strength:
     """The strength of an access; an atomic without an order is relaxed at gpu scope (PTX ISA, "atom", "red")."""
     atomic = each.opcode in ("atom", "red")
-    order = Order.RELAXED if atomic else Order.DEFAULT
-    if each.opcode not in ("fence", "tensormap"):  # of a tensor map, which they access as weak ones do
-        order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), order)
-    scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU if atomic else Scope.DEFAULT)
+    weak = Order.RELAXED if atomic else Order.DEFAULT
+    order, scope = as_written(each.modifiers, weak, Scope.GPU if atomic else Scope.DEFAULT)
+    if each.opcode in ("fence", "tensormap"):  # of a tensor map, which they access as weak ones do
+        order = weak
     return Strength(order, scope, each.has("volatile"), each.has("nc"))
 
 

@@ -11,6 +11,7 @@ from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_memory.global_accesses import as_written
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
 from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
@@ -25,8 +26,6 @@ from pipesim.ptx.text.instruction import Instruction
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 SIZES = (4, 8, 16)
-_ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 MOST_EVENTS = 4_096
 _DATA = Unknown(Leaf("data in a word of global memory by which CTAs talk", 0))
 
@@ -328,8 +327,7 @@ class WordMemory:
 
     def _written(self, each: Instruction) -> int:
         """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom")."""
-        order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
-        scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
+        order, scope = as_written(each.modifiers, Order.RELAXED, Scope.GPU)
         alone = scope is Scope.CLUSTER and not self._inside  # CTAs that are followed together are clusters
         return semantics(order, Scope.CTA if alone else scope)
 

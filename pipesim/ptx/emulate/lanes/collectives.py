@@ -9,7 +9,6 @@ from functools import reduce as fold
 from operator import and_, or_, xor
 from typing import Any
 
-from pipesim.ptx.emulate.arithmetic.integers import signed
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,
@@ -26,6 +25,7 @@ from pipesim.ptx.emulate.values import (
     of_lane,
     same,
 )
+from pipesim.ptx.free.varying import signed
 
 _FIRST = [1] + [0] * 31
 
