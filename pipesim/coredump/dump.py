@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from pipesim.bounds import MAX_AGENTS, MAX_SMS
 from pipesim.coredump.cubin import MachineCode
@@ -125,22 +126,22 @@ class DumpCta:
     warps: tuple[DumpWarp, ...]
 
 
-class _Rows:
-    """The rows of one table. A field that this version does not have is 0."""
+class _Row(NamedTuple):
+    """A row of a table. A field that this version does not have is 0."""
 
-    def __init__(self, data: bytes, entry: int) -> None:
-        self._data, self._entry = data, entry
-        self.count = len(data) // entry if entry >= 8 else 0
+    data: bytes  #: of the table
+    begin: int
+    size: int
 
-    def get(self, row: int, at: int, form: str = "I") -> int:
-        """One field of a row."""
-        if at + struct.calcsize(form) > self._entry:
+    def get(self, at: int, form: str = "I") -> int:
+        """One of its fields."""
+        if at + struct.calcsize(form) > self.size:
             return 0
-        return int(struct.unpack_from("<" + form, self._data, row * self._entry + at)[0])
+        return int(struct.unpack_from("<" + form, self.data, self.begin + at)[0])
 
-    def dim(self, row: int, at: int) -> Dim:
-        """Three fields of a row."""
-        return self.get(row, at), self.get(row, at + 4), self.get(row, at + 8)
+    def dim(self, at: int) -> Dim:
+        """Three of its fields."""
+        return self.get(at), self.get(at + 4), self.get(at + 8)
 
 
 class CoreDump:
@@ -176,8 +177,12 @@ class CoreDump:
             words = sorted(DumpSection(kind).name.lower().replace("_", " ") for kind in kinds)
             yield f"{len(elf.missing):,} of its sections are not in the file: {', '.join(words) or 'of unknown types'}"
 
-    def _rows(self, section: ElfSection | None) -> _Rows:
-        return _Rows(self.elf.bytes_of(section), section.row) if section is not None else _Rows(b"", 8)
+    def _rows(self, section: ElfSection | None, most: int = MAX_AGENTS) -> list[_Row]:
+        """The rows of a table, not more than these; none if it is not there."""
+        if section is None or section.row < 8:
+            return []
+        data, size = self.elf.bytes_of(section), section.row
+        return [_Row(data, n * size, size) for n in range(min(len(data) // size, most))]
 
     def _section(self, kind: DumpSection, link: int, info: int) -> ElfSection | None:
         return self.elf.sections.get(self._numbers.get((kind, link, info), -1))
@@ -195,10 +200,7 @@ class CoreDump:
     def devices(self) -> tuple[DumpDevice, ...]:
         """The GPUs that the process saw."""
         rows = self._rows(self.elf.sections[self._device_table])
-        return tuple(
-            DumpDevice(rows.get(n, 24), rows.get(n, 56), rows.get(n, 60), rows.get(n, 36))
-            for n in range(min(rows.count, MAX_AGENTS))
-        )
+        return tuple(DumpDevice(each.get(24), each.get(56), each.get(60), each.get(36)) for each in rows)
 
     @cached_property
     def wide(self) -> bool:
@@ -212,26 +214,24 @@ class CoreDump:
 
     def _grids(self) -> Iterator[DumpGrid]:
         for number, section in self.elf.of_kind(DumpSection.GRIDS):
-            rows = self._rows(section)
-            for n in range(min(rows.count, MAX_AGENTS)):
-                rows_of_banks = self._rows(self._section(DumpSection.CONSTANT_BANKS, number, n))
+            for n, row in enumerate(self._rows(section)):
                 banks = {
-                    rows_of_banks.get(b, 12): (rows_of_banks.get(b, 0, "Q"), rows_of_banks.get(b, 8))
-                    for b in range(min(rows_of_banks.count, 64))
+                    bank.get(12): (bank.get(0, "Q"), bank.get(8))
+                    for bank in self._rows(self._section(DumpSection.CONSTANT_BANKS, number, n), 64)
                 }
-                least = self._extents.get((section.info, rows.get(n, 0, "Q")), (1, 1, 1))
+                least = self._extents.get((section.info, row.get(0, "Q")), (1, 1, 1))
                 yield DumpGrid(
                     device=section.info,
-                    number=rows.get(n, 0, "Q"),
-                    code=rows.get(n, 24, "Q"),
-                    parameters_at=rows.get(n, 48, "Q"),
-                    registers=rows.get(n, 68),
-                    grid=self._size_of(rows.dim(n, 72), least, banks.get(0, (0, 0))[0]),
-                    block=rows.dim(n, 84),
-                    cluster=rows.dim(n, 104),
+                    number=row.get(0, "Q"),
+                    code=row.get(24, "Q"),
+                    parameters_at=row.get(48, "Q"),
+                    registers=row.get(68),
+                    grid=self._size_of(row.dim(72), least, banks.get(0, (0, 0))[0]),
+                    block=row.dim(84),
+                    cluster=row.dim(104),
                     parameters=self.data(DumpSection.PARAMETERS, number, n),
                     banks=banks,
-                    context=rows.get(n, 8, "Q"),
+                    context=row.get(8, "Q"),
                 )
 
     def _size_of(self, told: Dim, least: Dim, bank: int) -> Dim:
@@ -261,57 +261,53 @@ class CoreDump:
 
     def _ctas(self) -> Iterator[DumpCta]:
         for table, section in self.elf.of_kind(DumpSection.SMS):
-            sms = self._rows(section)
-            for sm in range(min(sms.count, MAX_SMS)):
-                number = self._numbers.get((DumpSection.CTAS, table, sm), 0)
-                rows = self._rows(self.elf.sections.get(number) if number else None)
-                for n in range(min(rows.count, MAX_AGENTS)):
+            for number_of_sm, sm in enumerate(self._rows(section, MAX_SMS)):
+                number, rows = self._table(DumpSection.CTAS, table, number_of_sm)
+                for n, row in enumerate(rows):
                     yield DumpCta(
                         device=section.info,
-                        sm=sms.get(sm, 0),
-                        grid=rows.get(n, 0, "Q"),
-                        block=rows.dim(n, 8),
+                        sm=sm.get(0),
+                        grid=row.get(0, "Q"),
+                        block=row.dim(8),
                         shared=self.data(DumpSection.SHARED_MEMORY, number, n),
                         warps=tuple(self._warps(number, n)),
                     )
 
+    def _table(self, kind: DumpSection, link: int, info: int) -> tuple[int, list[_Row]]:
+        """The number of the table of this type that belongs to a row of a table, 0 if it has none, and its rows."""
+        number = self._numbers.get((kind, link, info), 0)
+        return number, self._rows(self.elf.sections.get(number) if number else None)
+
     def _warps(self, table: int, row: int) -> Iterator[DumpWarp]:
-        number = self._numbers.get((DumpSection.WARPS, table, row), 0)
-        rows = self._rows(self.elf.sections.get(number) if number else None)
-        for n in range(min(rows.count, MAX_AGENTS)):
-            lane_table = self._numbers.get((DumpSection.LANES, number, n), 0)
-            lanes = tuple(self._lanes(lane_table)) if lane_table else ()
-            of_lanes = self._rows(self.elf.sections[lane_table]) if lane_table else _Rows(b"", 8)
+        number, rows = self._table(DumpSection.WARPS, table, row)
+        for n, warp in enumerate(rows):
+            lane_table, of_lanes = self._table(DumpSection.LANES, number, n)
+            of_lanes = of_lanes[:LANES]
             yield DumpWarp(
-                registers=rows.get(n, 32),
-                lanes=lanes,
+                registers=warp.get(32),
+                lanes=tuple(
+                    DumpLane(k, lane.get(16) % LANES, lane.dim(20), lane.get(0, "Q"), lane.get(8, "Q"))
+                    for k, lane in enumerate(of_lanes)
+                ),
                 section=lane_table,
                 table=(number, n),
-                exception=max((of_lanes.get(k, 32) for k in range(len(lanes))), default=0),
-                error_pc=rows.get(n, 0, "Q") if rows.get(n, 24) else 0,
-                is_broken=bool(rows.get(n, 20)),
+                exception=max((lane.get(32) for lane in of_lanes), default=0),
+                error_pc=warp.get(0, "Q") if warp.get(24) else 0,
+                is_broken=bool(warp.get(20)),
             )
-
-    def _lanes(self, table: int) -> Iterator[DumpLane]:
-        rows = self._rows(self.elf.sections[table])
-        for n in range(min(rows.count, LANES)):
-            yield DumpLane(n, rows.get(n, 16) % LANES, rows.dim(n, 20), rows.get(n, 0, "Q"), rows.get(n, 8, "Q"))
 
     @property
     def shared_windows(self) -> dict[int, int]:
         """Where shared memory is among generic addresses, by context."""
         tables = (self._rows(section) for _, section in self.elf.of_kind(DumpSection.CONTEXTS))
-        return {each.get(n, 0, "Q"): each.get(n, 8, "Q") for each in tables for n in range(min(each.count, MAX_AGENTS))}
+        return {row.get(0, "Q"): row.get(8, "Q") for rows in tables for row in rows}
 
     @property
     def exceptions(self) -> tuple[tuple[int, int, int], ...]:
         """Of each SM that saw one: its number, the exception, and the instruction, 0 if the hardware does not say."""
-        rows = (self._rows(section) for _, section in self.elf.of_kind(DumpSection.SMS))
+        tables = (self._rows(section, MAX_SMS) for _, section in self.elf.of_kind(DumpSection.SMS))
         return tuple(
-            (each.get(n, 0), each.get(n, 8), each.get(n, 16, "Q") if each.get(n, 12) else 0)
-            for each in rows
-            for n in range(min(each.count, MAX_SMS))
-            if each.get(n, 8)
+            (sm.get(0), sm.get(8), sm.get(16, "Q") if sm.get(12) else 0) for rows in tables for sm in rows if sm.get(8)
         )
 
     def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
@@ -328,9 +324,8 @@ class CoreDump:
 
     def callers(self, warp: DumpWarp, lane: DumpLane, /) -> tuple[int, ...]:
         """The addresses of the calls that a lane is in, the innermost first."""
-        section = self._section(DumpSection.BACKTRACE, warp.section, lane.row)
-        rows = self._rows(section) if section is not None and section.row else _Rows(b"", 8)
-        return tuple(rows.get(n, 8, "Q") - _CALL_BYTES for n in range(min(rows.count, _MOST_CALLS)))
+        rows = self._rows(self._section(DumpSection.BACKTRACE, warp.section, lane.row), _MOST_CALLS)
+        return tuple(row.get(8, "Q") - _CALL_BYTES for row in rows)
 
     def images(self) -> Iterator[bytes]:
         """The machine code that is loaded, each module once: with the addresses at which it is, where that is there."""
