@@ -56,6 +56,7 @@ KINDS = {
     "tensor_map": _MAP,
     "struct": ("kind", "size", "fields"),
 }
+_NAMES = {"nbytes": "bytes"}  #: of members
 _DEEPEST = 8  #: structures and pointers inside each other
 
 
@@ -307,13 +308,7 @@ def launch_json(launch: Launch) -> str:
     data |= {} if launch.cta is None else {"cta": launch.cta}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]
     data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
-    data["policies"] = {"tile_counter": launch.policies.tile_counter}
-    if launch.policies.launch_control is not None:
-        data["policies"]["launch_control"] = launch.policies.launch_control
-    if launch.policies.lock_failures:
-        data["policies"]["lock_failures"] = launch.policies.lock_failures
-    if launch.policies.handed_out:
-        data["policies"]["handed_out"] = list(launch.policies.handed_out)
+    data["policies"] = {"tile_counter": launch.policies.tile_counter} | _written(launch.policies)
     if launch.names != GivenNames():
         data["names"] = names_json(launch.names)
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]
@@ -324,18 +319,14 @@ def launch_json(launch: Launch) -> str:
 
 def names_json(names: GivenNames) -> dict[str, Any]:
     """The member ``names``; what has its default value is left out."""
-    barriers = [
-        {"name": name, "offset": offset}
-        | ({"stages": stages} if stages > 1 else {})
-        | ({"step": step} if step != 8 else {})
-        for name, offset, stages, step in names.barriers
-    ]
-    tiles = [
-        {"name": name, "offset": offset, "bytes": nbytes} | ({"slots": slots} if slots > 1 else {})
-        for name, offset, nbytes, slots in names.tiles
-    ]
-    roles = [{"name": name, "warps": list(warps)} for name, warps in names.roles]
-    return {key: value for key, value in (("barriers", barriers), ("tiles", tiles), ("roles", roles)) if value}
+    return {kind: [_written(each) for each in found] for kind, found in names._asdict().items() if found}
+
+
+def _written(one: Policies | Free | NamedBarriers | NamedTile | NamedRole) -> dict[str, Any]:
+    """The members of an object, without those that have their default value."""
+    values, defaults = (one._asdict(), one._field_defaults) if isinstance(one, tuple) else (vars(one), vars(type(one)))
+    left = {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
+    return {_NAMES.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in left.items()}
 
 
 def _document(content: Content) -> dict[str, Any]:
@@ -345,7 +336,7 @@ def _document(content: Content) -> dict[str, Any]:
             return number | ({"equals": "gridDim.x"} if content.of_grid else {})
         case Array(type=kind, values=values, free=free):
             array = {"kind": "array", "type": kind, "values": list(values)}
-            return array | ({} if free is None else {"free": _free_json(free)})
+            return array | ({} if free is None else {"free": _written(free)})
         case Pointer(align=align, contents=contents):
             found: dict[str, Any] = {"kind": "pointer"} | ({"align": align} if align != 256 else {})
             found |= {"earlier": content.earlier.value} if content.earlier else {}
@@ -361,11 +352,6 @@ def _document(content: Content) -> dict[str, Any]:
             found |= {name: list(size) for name, size in sizes.items() if size}
             found |= {"swizzle": content.swizzle} | ({"pixels": content.pixels} if content.pixels else {})
             return found | ({"interleave": content.interleave} if content.interleave != "none" else {})
-
-
-def _free_json(free: Free) -> dict[str, Any]:
-    found: dict[str, Any] = {"low": free.low, "high": free.high} | ({"step": free.step} if free.step > 1 else {})
-    return found | ({} if free.rises_by is None else {"rises_by": list(free.rises_by)})
 
 
 def _field(each: Field) -> dict[str, Any]:

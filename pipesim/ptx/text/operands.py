@@ -1,8 +1,10 @@
 """The operands of one instruction: text becomes registers, numbers, addresses and vectors."""
 
 import ast
+import operator
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipesim.ptx.text.instruction import (
@@ -190,17 +192,21 @@ def _expression(text: str) -> int | None:
         return None
 
 
+_UNARY: dict[type[ast.unaryop], Callable[[int], int]]
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
+
+
 def _value(node: ast.expr) -> int:
     """The 64-bit value of an expression's tree. Raises ValueError for what is not an integer expression."""
     match node:
         case ast.Constant(value=int(value)) if value < _WORD:
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _value(operand)
-        case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return ~_value(operand)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+            return _UNARY[type(op)](_value(operand))
         case ast.BinOp(left=left, op=op, right=right):
             return binary(op, _value(left), _value(right))
         case _:
@@ -213,24 +219,14 @@ def binary(op: ast.operator, left: int, right: int) -> int:
     Raises ValueError for another one, ZeroDivisionError.
     """
     match op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
         case ast.Div() | ast.FloorDiv():
             return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         case ast.Mod():
             return abs(left) % abs(right) * (-1 if left < 0 else 1)
         case ast.LShift() | ast.RShift() if 0 <= right < 64:
             return (left << right) % _WORD if isinstance(op, ast.LShift) else left >> right
-        case ast.BitAnd():
-            return left & right
-        case ast.BitOr():
-            return left | right
-        case ast.BitXor():
-            return left ^ right
+        case _ if type(op) in _BINARY:
+            return _BINARY[type(op)](left, right)
         case _:
             raise ValueError("not an integer expression")
 
