@@ -15,7 +15,15 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
-from pipesim.ptx.emulate.effects.operands import OperandShape, groups, of_tcgen05, of_wgmma, one_of, shared_place
+from pipesim.ptx.emulate.effects.operands import (
+    OperandShape,
+    groups,
+    of_tcgen05,
+    of_wgmma,
+    one_of,
+    shared_place,
+    unknown_form,
+)
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.memory import SHARED_BASE
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status, around
@@ -100,39 +108,19 @@ def _read_described(
 
 
 def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """Any ``tcgen05`` instruction, by its modifiers."""
-    each = step.instruction
-    kinds = each.modifiers
+    """Any ``tcgen05`` instruction, by its first modifier."""
+    each, kind = step.instruction, step.instruction.modifiers[0]
     allocations = cluster.columns[warp.cta]
-    if (group := next((m for m in kinds if m.startswith("cta_group::")), "")) and not warp.maybe:
+    if (group := next((m for m in each.modifiers if m.startswith("cta_group::")), "")) and not warp.maybe:
         allocations.have_group(group, each.position)
-    match kinds[0]:
-        case "mma":
-            _mma(cluster, warp, step)
-        case "commit":
-            _commit(cluster, warp, step)
-        case "ld":
-            _load(cluster, warp, step)
-        case "st":
-            _store(cluster, warp, step)
-        case "wait::ld" | "wait::st":
-            settle(cluster, warp, loads=kinds[0] == "wait::ld")
-        case "cp":
-            _copy(cluster, warp, step)
-        case "shift":
-            _shift(cluster, warp, step)
-        case "alloc":
-            _alloc(cluster, warp, step)
-        case "dealloc":
-            _dealloc(cluster, warp, step)
-        case "fence::before_thread_sync" | "fence::after_thread_sync":
-            before = kinds[0] == "fence::before_thread_sync"
-            fence = Fence.TCGEN05_BEFORE if before else Fence.TCGEN05_AFTER
-            record(cluster, warp, each.position, Op.FENCE, fence, 0)
-        case "relinquish_alloc_permit":
-            allocations.relinquish()
-        case _:
-            raise EmulationStop(f"{each.mnemonic} is not known")
+    if kind == "relinquish_alloc_permit":
+        allocations.relinquish()
+    elif kind in _FENCES:
+        record(cluster, warp, each.position, Op.FENCE, _FENCES[kind], 0)
+    elif kind in _SETTLES:
+        settle(cluster, warp, loads=_SETTLES[kind])
+    else:
+        _TCGEN05.get(kind, unknown_form)(cluster, warp, step)
 
 
 def _pair(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
@@ -377,3 +365,11 @@ def _alloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     record(cluster, warp, each.position, Op.TRANSFER_WRITE, Engine.TCGEN05, access, 4, item)
     record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)
     record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.TCGEN05, 0)
+
+
+_FENCES = {"fence::before_thread_sync": Fence.TCGEN05_BEFORE, "fence::after_thread_sync": Fence.TCGEN05_AFTER}
+_SETTLES = {"wait::ld": True, "wait::st": False}
+_TCGEN05 = {
+    "mma": _mma, "commit": _commit, "ld": _load, "st": _store, "cp": _copy, "shift": _shift, "alloc": _alloc,
+    "dealloc": _dealloc,
+}  # fmt: skip

@@ -11,7 +11,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of
+from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of, unknown_form
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status
@@ -24,11 +24,7 @@ _WHAT = "the address of an mbarrier"
 
 def mbarrier_effect(each: Instruction) -> Callable[[Cluster, EmulatedWarp, DecodedStep], None]:
     """What carries out an ``mbarrier`` instruction, by its modifiers."""
-    return next((effect for names, effect in _EFFECTS.items() if each.has_any(*names)), _not_known)
-
-
-def _not_known(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    raise EmulationStop(f"{step.instruction.mnemonic} is not known")
+    return next((effect for names, effect in _EFFECTS.items() if each.has_any(*names)), unknown_form)
 
 
 def _pending_count(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

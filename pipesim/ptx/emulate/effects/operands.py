@@ -49,6 +49,11 @@ from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Immediate, Instruction
 
 
+def unknown_form(_cluster: Cluster, _warp: EmulatedWarp, step: DecodedStep) -> None:
+    """The effect of an instruction in a form that is not known."""
+    raise EmulationStop(f"{step.instruction.mnemonic} is not known")
+
+
 def semantics_of(each: Instruction) -> int:
     """Order and scope as written."""
     return _semantics(each.modifiers)

@@ -7,7 +7,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, fragments, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.copies import land, one_of_lane
-from pipesim.ptx.emulate.effects.operands import one_of, shared_place, unknown
+from pipesim.ptx.emulate.effects.operands import one_of, shared_place, unknown, unknown_form
 from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.stop import EmulationStop, around
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
@@ -203,15 +203,11 @@ _UNKNOWN = ("async::generic", "ignore_oob")
 _WITHOUT_MBARRIER = 2  #: operands of ``st.async`` and ``red.async`` that release to global memory: stores like others
 
 
-def _unknown_form(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    raise EmulationStop(f"{step.instruction.mnemonic} is not known")
-
-
 def effect_of(each: Instruction) -> Effect:
     """The function that carries out an instruction."""
     known = each.opcode not in _FORMS or each.has_any(*_FORMS[each.opcode])
     if not known or each.has_any(*_UNKNOWN):
-        return _unknown_form
+        return unknown_form
     if each.opcode in ("st", "red") and each.has("async") and len(each.operands) > _WITHOUT_MBARRIER:
         return copies.store_async
     if each.opcode == "st" and each.has("bulk"):
