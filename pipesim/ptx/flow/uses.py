@@ -288,8 +288,6 @@ _COPIES = frozenset({"mov", "cvt"})
 _DECIDES = frozenset({"setp"})  #: its result decides when a value changes, and is none of its values
 _FROM_MEMORY = frozenset({"ld", "ldu", "atom"})
 
-Writers = Mapping[str, tuple[int, ...]]
-
 
 def computing_lines(function: Function, line: int) -> tuple[int, ...]:
     """The lines that compute the stage and parity of the mbarrier wait at a line, in the order of the text.
@@ -315,7 +313,12 @@ class _LoopValues:
         self._uses = uses
         around = [loop for loop in graph.loops if graph.block_of[position] in loop.blocks]
         self._loops = sorted(around, key=lambda loop: len(loop.blocks))
-        self._writers = self._writers_in(self._loops[-1:])
+        inside = graph.positions(self._loops[-1].blocks) if self._loops else ()
+        written = {
+            each: [p for p in at if p in inside and function.body[p].opcode not in _DECIDES]
+            for each, at in uses.writers.items()
+        }
+        self._writers = {name: at for name, at in written.items() if at}
         parity = function.body[position].operands[2:3]  # after the answer and the address
         self._parity = self._carried(each.name for each in parity if isinstance(each, Register))
         self._every = self._parity | self._carried(uses.needs[position])
@@ -329,16 +332,6 @@ class _LoopValues:
         if any(map(self._restarts, outer)):
             return outer
         return self._sets(self._parity) or self._sets(self._every)
-
-    def _writers_in(self, loops: Iterable[Loop]) -> Writers:
-        found: dict[str, tuple[int, ...]] = {}
-        for loop in loops:
-            for block in sorted(loop.blocks):
-                for position in range(self._graph.blocks[block].first, self._graph.blocks[block].end):
-                    if self._function.body[position].opcode not in _DECIDES:
-                        for name in self._uses.writes[position]:
-                            found[name] = (*found.get(name, ()), position)
-        return found
 
     def _sources(self, names: Iterable[str]) -> frozenset[str]:
         """These registers, as far as the loops write them, and all from which those are computed there."""

@@ -8,7 +8,7 @@ the barrier at which all vote is one that all reach when it has ended.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.graph import Graph, reached
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction, Register
@@ -100,11 +100,7 @@ def _voted(
 
 def made_of(names: Sequence[str], loop: frozenset[int], uses: Uses) -> set[str]:
     """All that a loop makes of some registers."""
-    found, before = set(names), -1
-    while len(found) > before:
-        before = len(found)
-        found |= {name for p in loop if not found.isdisjoint(uses.reads[p]) for name in uses.writes[p]}
-    return found
+    return {*reached(names, lambda name: [made for p in loop if name in uses.reads[p] for made in uses.writes[p]])}
 
 
 def invariant(made: set[str], loop: frozenset[int], uses: Uses) -> set[str]:
