@@ -126,7 +126,7 @@ class DumpCta:
     warps: tuple[DumpWarp, ...]
 
 
-class _Row(NamedTuple):
+class _TableRow(NamedTuple):
     """A row of a table. A field that this version does not have is 0."""
 
     data: bytes  #: of the table
@@ -177,12 +177,12 @@ class CoreDump:
             words = sorted(DumpSection(kind).name.lower().replace("_", " ") for kind in kinds)
             yield f"{len(elf.missing):,} of its sections are not in the file: {', '.join(words) or 'of unknown types'}"
 
-    def _rows(self, section: ElfSection | None, most: int = MAX_AGENTS) -> list[_Row]:
+    def _rows(self, section: ElfSection | None, most: int = MAX_AGENTS) -> list[_TableRow]:
         """The rows of a table, not more than these; none if it is not there."""
         if section is None or section.row < 8:
             return []
         data, size = self.elf.bytes_of(section), section.row
-        return [_Row(data, n * size, size) for n in range(min(len(data) // size, most))]
+        return [_TableRow(data, n * size, size) for n in range(min(len(data) // size, most))]
 
     def _section(self, kind: DumpSection, link: int, info: int) -> ElfSection | None:
         return self.elf.sections.get(self._numbers.get((kind, link, info), -1))
@@ -273,7 +273,7 @@ class CoreDump:
                         warps=tuple(self._warps(number, n)),
                     )
 
-    def _table(self, kind: DumpSection, link: int, info: int) -> tuple[int, list[_Row]]:
+    def _table(self, kind: DumpSection, link: int, info: int) -> tuple[int, list[_TableRow]]:
         """The number of the table of this type that belongs to a row of a table, 0 if it has none, and its rows."""
         number = self._numbers.get((kind, link, info), 0)
         return number, self._rows(self.elf.sections.get(number) if number else None)
