@@ -59,10 +59,13 @@ class RegisterPools:
             tuple(Request(pc, operand(op, "registers")) for pc, op in enumerate(ops) if op[0] == Op.SETMAXNREG)
             for ops in code
         )
+        ask = {(agent.cta, agent.warp) for agent, mine in zip(agents, self.requests, strict=True) if mine}
         groups: dict[tuple[int, int], list[int]] = {}
         for a, agent in enumerate(agents):
-            groups.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
+            if self.requests[a] or (agent.cta, agent.warp) not in ask:  # else others of its warp ask for its lanes
+                groups.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
         self.groups = {key: tuple(members) for key, members in sorted(groups.items())}
+        self.warps = Counter(cta for (cta, _), members in self.groups.items() for _ in members)
         self.launched = launched or self._least()
         self._positions = tuple(tuple(request.pc for request in mine) for mine in self.requests)
 
@@ -108,7 +111,7 @@ class RegisterPools:
     def free(self, cta: int, pcs: Sequence[int]) -> int:
         """Registers of the pool of a CTA that no agent holds."""
         held = sum(len(g) * self.of_group(g, pcs) for (where, _), g in self.groups.items() if where == cta)
-        return WARP * (self.launched * sum(agent.cta == cta for agent in self._agents) - held)
+        return self.size(cta) - WARP * held
 
     def highest(self, cta: int) -> int:
         """Registers that the warp groups of a CTA hold at most from their first request on, all of them together."""
@@ -126,16 +129,15 @@ class RegisterPools:
 
     def size(self, cta: int) -> int:
         """Registers of the pool of a CTA."""
-        return WARP * self.launched * sum(agent.cta == cta for agent in self._agents)
+        return WARP * self.launched * self.warps[cta]
 
     def _least(self) -> int:
         """The fewest registers of a thread at the launch with which every CTA holds what it asks for in the end."""
         asked = [request.registers for mine in self.requests for request in mine]
-        ctas = Counter(agent.cta for agent in self._agents)
         enough = (
             registers
             for registers in range(GRANULE, max(asked, default=0), GRANULE)
-            if all(self._held(cta, registers, -1) <= WARP * registers * warps for cta, warps in ctas.items())
+            if all(self._held(cta, registers, -1) <= WARP * registers * warps for cta, warps in self.warps.items())
         )
         return next(enough, max(asked, default=GRANULE))
 

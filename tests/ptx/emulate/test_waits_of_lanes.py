@@ -64,6 +64,17 @@ first:
 {met}arrives:
  @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3];
 """
+#: Two warp groups share their registers anew; the first two warps do what follows.
+SHARED = """ setp.ge.u32 %p5, %r1, 4;
+ @%p5 bra more;
+ setmaxnreg.dec.sync.aligned.u32 24;
+ bra shared;
+more:
+ setmaxnreg.inc.sync.aligned.u32 240;
+shared:
+ setp.gt.u32 %p5, %r1, 1;
+ @%p5 bra over;
+"""
 
 
 @pytest.mark.parametrize(
@@ -73,10 +84,11 @@ first:
         ("", "", Verdict.REFUTED),
     ],
 )
-def test_lanes_on_another_way_of_a_branch_may_end_a_deadlock(alone: str, met: str, verdict: Verdict) -> None:
-    """Whichever way a warp takes first, as they are followed apart. It was refuted."""
-    program = program_of(SET_UP.format(first=1, count=1) + TWO_WAYS.format(alone=alone, met=met) + "over:\n")
-    assert check(program).verdict is verdict
+@pytest.mark.parametrize("first", ["", SHARED])
+def test_lanes_on_another_way_of_a_branch_may_end_a_deadlock(first: str, alone: str, met: str, verdict: Verdict):
+    """Whichever way a warp takes first, as they are followed apart. It was refuted; with registers it was unknown."""
+    text = first + TWO_WAYS.format(alone=alone, met=met) + "over:\n"
+    assert check(program_of(SET_UP.format(first=1, count=1) + text, warps=8 if first else 2)).verdict is verdict
 
 
 #: Lane 0 copies into a tile and waits for it, or makes an mbarrier; the others do this on the other way of the branch.
