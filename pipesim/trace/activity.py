@@ -3,14 +3,13 @@
 A site table may say what a wait is for. In older traces it follows from who records what: bytes bring data; who waits
 for data brings room back to the one that copied it; a wait that a fresh barrier lets pass is for room.
 
-Windows and losses: the trace that a recorder with less room would have left, made from a whole one.
+Windows: the trace that a recorder with less room would have left, made from a whole one.
 
 An event belongs to the iteration that its ``iteration`` column names: how often its agent passed its site before. A
 recorder keeps an iteration of an agent whole or not at all.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -235,42 +234,15 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
     kept = events.select((events.iteration >= first) & (events.iteration < end))
     numbers = np.unique(events.cta).tolist()
     headers = meta.ctas or tuple(CtaInfo(number, 0) for number in numbers)
-    ctas = tuple(replace(_recount(h, kept, meta), passes=h.passes or _passes(h.cta, events, meta)) for h in headers)
-    return Trace(replace(meta, window=(first, end), ctas=ctas), kept)
-
-
-def lose(trace: Trace, iterations: Mapping[int, int]) -> Trace:
-    """The trace without the last this many kept iterations of these agents (by number, in every CTA), counted as
-    dropped.
-
-    Raises ParameterError if the trace has no headers, which hold the counts, or an agent's number is none of its.
-    """
-    meta, events = trace.meta, trace.events
-    if not meta.ctas or not all(0 <= agent < len(meta.agents) for agent in iterations):
-        raise ParameterError(
-            f"the trace of {meta.protocol} has no headers, or not all of the agents {sorted(iterations)}",
-            correction="cut it first; number the agents from 0",
+    ctas = tuple(
+        replace(
+            header,
+            written=_count(kept, header.cta, len(meta.agents)),
+            passes=header.passes or _passes(header.cta, events, meta),
         )
-    gone = np.zeros(len(events), dtype=np.bool_)
-    for header in meta.ctas:
-        for agent, number in iterations.items():
-            mine = np.flatnonzero((events.cta == header.cta) & (events.agent == agent))
-            passes = events.iteration[mine]
-            late = passes > _most(passes) - 1 - number
-            if late.any():  # the buffer was full from there on, whatever the later records say
-                gone[mine[int(np.argmax(late)) :]] = True
-    kept, lost = events.select(~gone), events.select(gone)
-    headers = []
-    for header in meta.ctas:
-        before = header.dropped or (0,) * len(meta.agents)
-        now = _count(lost, header.cta, len(meta.agents))
-        dropped = tuple(b + n for b, n in zip(before, now, strict=True))
-        headers.append(replace(_recount(header, kept, meta), dropped=dropped))
-    return Trace(replace(meta, ctas=tuple(headers)), kept)
-
-
-def _recount(header: CtaInfo, kept: Events, meta: TraceMeta) -> CtaInfo:
-    return replace(header, written=_count(kept, header.cta, len(meta.agents)))
+        for header in headers
+    )
+    return Trace(replace(meta, window=(first, end), ctas=ctas), kept)
 
 
 def _count(events: Events, cta: int, agents: int) -> tuple[int, ...]:

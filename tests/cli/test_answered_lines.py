@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from pipesim.cli.main import main
-from pipesim.trace.activity import cut, lose
+from pipesim.trace.activity import cut
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 from tests.cli.conftest import RING, USUAL, wait_row
 from tests.cli.lines import CommandLine, command_lines
 from tests.support.fixture_types import Call
+from tests.support.lossy import lose
 
 #: Recordings that a line names, and what they are called here.
 STORED = {

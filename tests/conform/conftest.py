@@ -18,11 +18,12 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.trace.activity import cut, lose
+from pipesim.trace.activity import cut
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import Device, EventKind, Events, SiteKey, Trace, TraceMeta
 from pipesim.trace.sites import NO_SITES, site_table
+from tests.support.lossy import lose
 from tests.support.paths import TRACES
 from tests.support.timed_ring import Ring, toy
 from tests.support.timed_ring import ring as ring_of

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.trace.activity import cut, lose
+from pipesim.trace.activity import cut
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Site, Trace, TraceMeta
+from tests.support.lossy import lose
 
 SITES = (
     Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
@@ -60,9 +61,3 @@ def test_what_is_not_whole_cannot_be_cut() -> None:
     for trace in (part, lose(Trace(replace(part.meta, window=()), part.events), {0: 1})):
         with pytest.raises(ParameterError, match="is not complete"):
             cut(trace, 0, 2)
-
-
-def test_nobody_loses_what_has_no_header() -> None:
-    for trace, agents in ((whole(), {0: 1}), (cut(whole(), 0, 3), {2: 1})):
-        with pytest.raises(ParameterError, match="has no headers, or not all of the agents"):
-            lose(trace, agents)

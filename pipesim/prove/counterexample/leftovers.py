@@ -196,14 +196,14 @@ def assumed_at_exit(program: Program, found: tuple[Leftover, ...]) -> tuple[Assu
     """What is assumed of the work under way when its CTA ends, one for each source line."""
     return tuple(
         Assumed(Assumption.EXIT, f"{role}: {work_at_exit(program, left)}", (line,))
-        for (role, line), left in _by_line(program, found, LeftKind.UNDER_WAY).items()
+        for (role, line), left in _by_line(program, found).items()
     )
 
 
 def exit_faults(program: Program) -> tuple[tuple[Fault, ...], Schedule]:
     """The same as faults, where nothing may be assumed of it, and the schedule at whose end the first is seen."""
     found = left_at_end(program)
-    by_line = list(_by_line(program, tuple(found), LeftKind.UNDER_WAY).values())
+    by_line = list(_by_line(program, tuple(found)).values())
     faults = tuple(Fault(FaultKind.UNDER_WAY_AT_EXIT, left.agent, left.pc, left.barrier) for left in by_line)
     return faults, found[by_line[0]] if by_line else ()
 
@@ -220,11 +220,11 @@ def work_at_exit(program: Program, left: Leftover) -> str:
     )
 
 
-def _by_line(program: Program, found: tuple[Leftover, ...], what: LeftKind) -> dict[tuple[str, str], Leftover]:
-    """The first of each role and source line."""
+def _by_line(program: Program, found: tuple[Leftover, ...]) -> dict[tuple[str, str], Leftover]:
+    """The work under way: the first of each role and source line."""
     said: dict[tuple[str, str], Leftover] = {}
     for left in found:
-        if left.what is what:
+        if left.what is LeftKind.UNDER_WAY:
             said.setdefault(_place(program, left), left)
     return said
 
