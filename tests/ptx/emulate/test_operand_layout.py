@@ -5,7 +5,7 @@ import pytest
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.effects.operands import OperandShape, groups
+from pipesim.ptx.emulate.effects.operands import OperandShape, groups, takes
 from pipesim.ptx.emulate.memory import SHARED_BASE
 from tests.support.small_ptx import SET_UP, program_of
 
@@ -90,8 +90,8 @@ def test_a_copy_that_nobody_waited_for_is_a_race_though_the_address_lies_in_the_
 
 
 def test_a_copy_behind_the_operand_is_not_read() -> None:
-    """The same with a leading offset within the first copy."""
-    assert check(program_of(product(0, (64, 256), WAIT.format(n=1, at=0)), warps=4)).verdict is Verdict.PROVED
+    """The same with both halves of K at one place."""
+    assert check(program_of(product(0, (0, 256), WAIT.format(n=1, at=0)), warps=4)).verdict is Verdict.PROVED
 
 
 STORED = f""" mov.u32 %r4, tile;
@@ -121,3 +121,17 @@ def test_warps_that_store_their_rows_and_do_not_meet_execute_the_same_product(me
     kinds = {each.fault.kind for each in found if each.fault is not None}
     assert FaultKind.WARP_SHAPE not in kinds
     assert (FaultKind.RACE in kinds) is not met
+
+
+@pytest.mark.parametrize(("fence", "verdict"), [("", "refuted"), (" fence.proxy.async.shared::cta;\n", "proved")])
+def test_bytes_that_threads_store_inside_an_operand_need_a_proxy_fence(fence: str, verdict: str) -> None:
+    """Also within a group, where no descriptor and no stride leads to: it was proved without."""
+    store = f" @!%p0 st.shared.u32 [tile+20], 1;\n{fence} bar.sync 0;\n"
+    assert check(program_of(product(0, (128, 256), BOTH + store), warps=4)).verdict.value == verdict
+
+
+def test_a_swizzled_row_has_the_bricks_of_one_step_of_k_at_other_places() -> None:
+    of = descriptor(16, 1024, 1), OperandShape(16, 16, by_rows=False)
+    found = [at for at in range(0, 4096, 16) if takes(*of, at, at + 16, tcgen05=False)]
+    assert found[:6] == [0, 16, 128, 144, 288, 304]
+    assert len(found) == 2 * 16

@@ -22,6 +22,7 @@ from pipesim.ptx.emulate.effects.operands import (
     of_wgmma,
     one_of,
     shared_place,
+    takes,
     unknown_form,
 )
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
@@ -34,6 +35,7 @@ from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
 _COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row; as many are shifted
 _HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
+_MOST_OF_GROUP = 1_024  #: bytes from the first to the last of a group of an operand
 _LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
 _COPIED = {"128x256b": 8, "4x256b": 8, "128x128b": 4, "64x128b": 4, "32x128b": 4}
 
@@ -102,6 +104,13 @@ def _read_described(
         for at in starts:
             if not found[-1][0] <= offset + at < found[-1][1] and (more := cluster.items[cta].around(offset + at)):
                 found.append(more)
+        if shape is not None:  # also what was written between these by itself
+            hull, tcgen05_ = (offset + starts[0], offset + starts[-1] + _MOST_OF_GROUP), engine == Engine.TCGEN05
+            for part in cluster.items[cta].inside(*hull):
+                low, high = part[0] + SHARED_BASE, part[1] + SHARED_BASE
+                known = part[2] < 0 or any(first <= part[0] < end for first, end, _ in found)
+                if not known and takes(descriptor, shape, low, high, tcgen05=tcgen05_):
+                    found.append((*part[:2], -1))
         for first, end, item in dict.fromkeys(found):
             access = cluster.recorder.access(Space.SHARED, cta, first, end - first)
             transfer(cluster, warp, each.position, Op.TRANSFER_READ, engine, access, end - first, item)

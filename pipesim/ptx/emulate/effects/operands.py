@@ -197,7 +197,7 @@ def of_tcgen05(each: Instruction, index: int, instruction: int) -> OperandShape 
 
 def groups(descriptor: int, shape: OperandShape, *, tcgen05: bool) -> tuple[int, ...]:
     """The bytes from the descriptor's address to each group, the first (0) included, in order."""
-    swizzle = _TCGEN05.get(descriptor >> 61) if tcgen05 else _WGMMA[descriptor >> 62 & 3]
+    swizzle = _swizzle(descriptor, tcgen05=tcgen05)
     if swizzle is None or (tcgen05 and descriptor >> 52 & 1):  # an address in place of the leading offset
         return (0,)
     leading, stride = (descriptor >> 16 & 0x3FFF) << 4, (descriptor >> 32 & 0x3FFF) << 4
@@ -208,6 +208,24 @@ def groups(descriptor: int, shape: OperandShape, *, tcgen05: bool) -> tuple[int,
     blocks = -(-shape.rows * shape.bits // 8 // (swizzle or _BRICK))
     outer, inner = (leading, stride) if swizzle else (stride, leading)
     return tuple(sorted({block * outer + k * inner for block in range(blocks) for k in range(deep)}))
+
+
+def _swizzle(descriptor: int, *, tcgen05: bool) -> int | None:
+    return _TCGEN05.get(descriptor >> 61) if tcgen05 else _WGMMA[descriptor >> 62 & 3]
+
+
+def takes(descriptor: int, shape: OperandShape, first: int, end: int, *, tcgen05: bool) -> bool:
+    """Whether some of these bytes of shared memory, by address, are of the operand: of the rows of one of its groups.
+
+    A swizzle exchanges the bricks of a row (PTX ISA, "Swizzling modes").
+    """
+    swizzle, starts = _swizzle(descriptor, tcgen05=tcgen05) or 0, groups(descriptor, shape, tcgen05=tcgen05)
+    row = swizzle or _BRICK
+    for brick in range(first // _BRICK * _BRICK, end, _BRICK):
+        at = (brick ^ brick >> 3 & row - _BRICK) - ((descriptor & 0x3FFF) << 4)
+        if any(0 <= at - start < 8 * row and (shape.by_rows or (at - start) % row < _STEP) for start in starts):
+            return True
+    return False
 
 
 _SPACES = (
