@@ -210,8 +210,7 @@ class Coverage:
     a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
     ``unsized``: tensor maps without a box by which there are copies, so that nothing is proved; last what gives them.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
-    registers that are read before what writes them is complete, so that nothing can be proved. ``by_phases``: accesses
-    of lanes that phases of mbarriers order, of which all schedules must have the same parts. ``partial``: places,
+    registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places,
     each with a warp, where only some of its lanes execute what PTX has all execute, which is a finding. ``forbidden``:
     others in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
     it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
@@ -233,7 +232,6 @@ class Coverage:
     unsized: tuple[str, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()
-    by_phases: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weakened: tuple[str, ...] = ()

@@ -56,7 +56,6 @@ class How(Enum):
     UNREAD = "what was not understood may touch what others use: see coverage"
     UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
-    PHASES = "which arrivals complete the phases that order accesses of lanes depends on the schedule: see coverage"
     LANES = "lanes of a warp may send what others of it wait for, on another way of a branch"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     OPEN_WAITS = "no one run shows, in the order of memory, which accesses come after griddepcontrol.wait"
@@ -124,8 +123,6 @@ def _with_coverage(program: Program, found: Check) -> Check:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNREAD)
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
-    if program.coverage.by_phases and found.verdict is Verdict.PROVED and found.how is not How.CERTIFICATE:
-        return replace(found, verdict=Verdict.UNKNOWN, how=How.PHASES)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
         certain = in_every_schedule(program, found.refutations)
         found = replace(found, refutations=certain)
@@ -185,10 +182,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         return Check(said, how, operations, phases, states, certificate.doubts, found, by_commit_order=needs)
 
     ordered = run.finished and not run.faults and not unordered
-    exchange = not program.coverage.by_phases
-    if ordered and (
-        not certificate.doubts or (exchange and _holds_exchanged(program, certificate.doubts, one_memory=one_memory))
-    ):
+    if ordered and (not certificate.doubts or _holds_exchanged(program, certificate.doubts, one_memory=one_memory)):
         return replace(verdict(Verdict.PROVED, How.CERTIFICATE), doubts=())
     found = _first_of_each(program, certificate.doubts)
     if all(is_unsure(program, each.fault) for each in (*found, *unordered)):

@@ -57,7 +57,6 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         ahead=tuple(at(p).partition(" ")[0] for p in sorted(notes.ahead)),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
-        by_phases=_few([f"{at(p)}: {_BY_PHASES}" for p in sorted(notes.by_phases)]),
         partial=tuple(f"{at(p)} warp {number}" for p, number in sorted(notes.partial.items())),
         forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
         extracted=(_instructions(emulation), *_operation_counts(emulation.cluster)),
@@ -69,7 +68,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
 
 _VALUE = "a value that is not known"
 _OF_OTHER_LANES = "lanes have waited before this fence, or signal after it, for which it orders nothing"
-_BY_PHASES = "lanes on two ways of a branch access the same bytes, in order if the phases of mbarriers have these parts"
+_MANY_WAYS = "its lanes signal and wait on more ways of branches than are followed apart"
 _IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 
@@ -338,6 +337,7 @@ def _undefined_behaviour(words: _Words) -> list[str]:
     """What PTX does not define."""
     at, kernel, cluster = words.place_of, words.kernel, words.cluster
     noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
+    noted += [f"{words.who(warp)}: {_MANY_WAYS}" for warp in cluster.warps if warp.apart.to_part]
     return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
 
 

@@ -112,14 +112,7 @@ def kept_proof(
 
 def _by_coverage(program: Program) -> Withheld | None:
     coverage = program.coverage
-    left = (
-        coverage.left_out
-        or coverage.unread
-        or coverage.unsized
-        or coverage.undefined
-        or coverage.by_phases
-        or coverage.unordered
-    )
+    left = coverage.left_out or coverage.unread or coverage.unsized or coverage.undefined or coverage.unordered
     return Withheld.COVERAGE if left or not coverage.complete else None
 
 

@@ -152,7 +152,7 @@ class Notes:
     which it is not known whether they run, which therefore order nothing; ``fences_passed_by``: those after which lanes
     signal that did not execute them, with the words; ``fences_apart``: those that count for nothing for that reason;
     ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
-    ``undefined``: what PTX leaves undefined; ``by_phases``: accesses of lanes that phases order; ``partial``: what
+    ``undefined``: what PTX leaves undefined; ``partial``: what
     all lanes of a warp have to execute and some do, with the warp's number; ``accesses``: what ``left_out`` and
     ``unread`` may touch; ``perhaps``: branches and accesses by a value that is not known, with what it is;
     ``reductions``: those of bytes that another one changes, in whatever order; ``unknown_meetings``: instructions
@@ -180,7 +180,6 @@ class Notes:
     fences_passed_by: dict[int, set[int]] = field(default_factory=dict)
     fences_apart: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
-    by_phases: set[int] = field(default_factory=set)
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from pipesim.model.ops import Engine
@@ -155,7 +157,7 @@ class DividedWarp(WarpLanes):
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
-        self.apart = LanesApart(cluster.notes.apart, cluster.notes.ahead, lambda: self.way)
+        self.apart = LanesApart(cluster.notes.apart, cluster.notes.ahead, self.on_other_ways)
         self.fences = LaneFences(self.apart, cluster.notes.fences_passed_by)
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
@@ -210,6 +212,10 @@ class DividedWarp(WarpLanes):
     def way(self) -> Way:
         """The sides of the branches at which the lanes that execute are apart from others."""
         return tuple((each, len(each.done)) for each in self.frames if each.kind is PartingKind.LANES)
+
+    def on_other_ways(self) -> int:
+        """The lanes that have come to the end of another way of a branch at which these parted from them."""
+        return reduce(or_, (mask for each in self.frames if each.kind is PartingKind.LANES for mask, _ in each.done), 0)
 
     def _part(self, segment: StraightRun, p: Value) -> int:
         """A branch whose predicate is not one plain integer."""

@@ -170,7 +170,6 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("inferred", coverage.inferred),
         ("no box", coverage.unsized),
         ("undefined", coverage.undefined),
-        ("phases", coverage.by_phases),
         ("weakened", coverage.unordered),
     ):
         for sentence in with_lines_together(sentences):

@@ -263,7 +263,7 @@ more:
         (1, ARRIVE, WAIT_SECOND, KNOWS + " bar.sync 1, 32;\n @!%p2" + ON_SECOND, "proved"),
         (1, ARRIVE, WAIT_SECOND, " @!%p2" + ON_SECOND + KNOWS + " bar.sync 1, 32;\n", "unknown"),
         (1, ARRIVE, WAIT_SECOND, BY_LANE_1.format(MEET), "proved"),
-        (1, ARRIVE, WAIT_SECOND, BY_LANE_1.format(""), "unknown"),
+        (1, ARRIVE, WAIT_SECOND, BY_LANE_1.format(""), "proved"),  # its lanes are taken to meet
         (3, ARRIVE, WAIT, 2 * BY_ONE, "proved"),
         (2, ARRIVE, WAIT, 2 * BY_ONE, "unknown"),  # the second warp may complete the phase alone
         (1, "", MANY, "", "unknown"),  # so many events were taken to be a meeting

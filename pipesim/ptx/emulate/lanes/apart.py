@@ -14,10 +14,11 @@ for all lanes. Where it may not, it is noted, and the fence counts for nothing.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+from operator import or_
 from typing import NamedTuple, assert_never
 
 from pipesim.model.ops import Order, Scope
-from pipesim.ptx.emulate.lanes.exchanges import Way, are_apart
 from pipesim.ptx.flow.opcodes import hands_on, is_try, synchronises
 from pipesim.ptx.text.instruction import Instruction
 
@@ -29,7 +30,7 @@ _REACH = {Scope.CTA: 0, Scope.CLUSTER: 1}  #: of the others all
 class LaneAct(Enum):
     """What lanes may do alone that others of their warp then rely on.
 
-    WAIT: for an mbarrier or a group; SET_UP: the init of an mbarrier; SIGNAL: whatever others may notice; FENCE: a
+    WAIT: for an mbarrier or a group; SET_UP: its init or inval; SIGNAL: whatever others may notice; FENCE: a
     fence between the proxies.
     """
 
@@ -48,7 +49,7 @@ def lane_act(each: Instruction) -> LaneAct | None:
         case "mbarrier":
             if is_try(each):
                 return LaneAct.WAIT
-            return LaneAct.SET_UP if each.has("init") else None if each.has("inval") else LaneAct.SIGNAL
+            return LaneAct.SET_UP if each.has_any("init", "inval") else LaneAct.SIGNAL
         case "cp" if each.has("bulk") and each.has("wait_group"):
             return LaneAct.WAIT
         case "cp" | "st" | "red":
@@ -73,12 +74,11 @@ def relies_on(before: Iterable[Met], lanes: int) -> bool:
 class _Done:
     """An act of some lanes. ``later``: those that act after it; ``knowing``: also in the order of memory.
 
-    ``join``: where the branch on which they were alone has ended, -1 for not yet. ``way``: on which they were.
+    ``join``: where the branch on which they were alone has ended, -1 for not yet.
     """
 
     later: int
     knowing: int
-    way: Way
     join: int = -1
 
 
@@ -88,15 +88,16 @@ class LanesApart:
     ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since.
     ``_sent``: those of them that have signalled since, of which lanes learn that wait. ``places``: of the instructions
     that rely on lanes being together; ``ahead``: by which lanes signal while others of the warp, on another way of a
-    branch, wait: these do not hold them up, as the program says. Both are kept by the owner. ``to_part``: lanes on
-    which others rely that are on another way of a branch, where nothing has them run in step.
+    branch, wait: these do not hold them up, as the program says. Both are kept by the owner. ``others``: the
+    lanes that were followed before these on another way of a branch, where nothing has them run in step; ``to_part``:
+    the first of them whose acts come before acts of these, or on which these rely.
     """
 
-    __slots__ = ("_done", "_met", "_parted", "_sent", "_way", "accessed", "ahead", "earlier", "places", "to_part",
+    __slots__ = ("_done", "_met", "_others", "_parted", "_sent", "accessed", "ahead", "earlier", "places", "to_part",
                  "waited")  # fmt: skip
 
-    def __init__(self, places: set[int], ahead: set[int], way: Callable[[], Way]) -> None:
-        self.places, self.ahead, self._way = places, ahead, way
+    def __init__(self, places: set[int], ahead: set[int], others: Callable[[], int]) -> None:
+        self.places, self.ahead, self._others = places, ahead, others
         self.to_part = 0
         self.accessed = self.waited = self._sent = 0
         self.earlier = 0  #: those that had accessed memory before the last access of global memory
@@ -132,7 +133,7 @@ class LanesApart:
     def fence(self, lanes: int, *, alone: bool) -> None:
         """Lanes execute a fence between the proxies, on which rest copies and signals of others of their warp."""
         if alone:
-            self._done[LaneAct.FENCE, lanes] = _Done(lanes, lanes, self._way())
+            self._done[LaneAct.FENCE, lanes] = _Done(lanes, lanes)
         elif self._done:
             self._done = {key: each for key, each in self._done.items() if key[0] is not LaneAct.FENCE}
 
@@ -168,6 +169,7 @@ class LanesApart:
     def act(self, act: LaneAct, lanes: int, here: int, *, hands_on: bool, alone: bool) -> None:
         """Lanes do this; ``hands_on``: for what they have done before; ``alone``: there are others that do not."""
         if self._done:
+            self._part_from(reduce(or_, (by for (_, by), each in self._done.items() if each.join < 0), 0))
             self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here, fenced=act is LaneAct.SIGNAL)
         if act is LaneAct.WAIT:
             self._learn(lanes)
@@ -176,7 +178,7 @@ class LanesApart:
             self.places.update(self._parted)
             self._parted = {}
         if alone:
-            self._done[act, lanes] = _Done(lanes, lanes, self._way())
+            self._done[act, lanes] = _Done(lanes, lanes)
 
     def hand_on(self, lanes: Sequence[int], here: int) -> None:
         """Lanes signal what has been done before, those of each mask to others of their own.
@@ -185,6 +187,7 @@ class LanesApart:
         """
         unmet = self.unmet()
         if any(relies_on(unmet, mask) for mask in lanes):
+            self._part_from(self.accessed | self.waited | self._sent)
             self.places.add(here)
             self.accessed = self.waited = self._sent = 0
             self._met = []
@@ -194,9 +197,14 @@ class LanesApart:
             self.waited &= ~mask
             self._met = [each for each in self._met if not each[1] & mask]
 
+    def _part_from(self, lanes: int) -> None:
+        """These lanes have done something before that may come after what is done now, if they are on another way."""
+        if lanes and not self.to_part:
+            self.to_part = lanes & self._others()
+
     def learn_alone(self, lanes: int) -> None:
         """Some of the lanes that waited by one instruction have waited for something of their own."""
-        self._done[LaneAct.WAIT, lanes] = _Done(-1, lanes, self._way())
+        self._done[LaneAct.WAIT, lanes] = _Done(-1, lanes)
 
     def _learn(self, lanes: int) -> None:
         """Lanes wait, and learn so of what others have done before they signalled."""
@@ -224,7 +232,7 @@ class LanesApart:
             if lanes & ~each.later and each.join < 0 and before is LaneAct.WAIT and fenced:
                 self.ahead.add(here)
             if lanes & ~after:
-                self.to_part |= by if each.join < 0 and are_apart(each.way, self._way()) else 0
+                self._part_from(by if each.join < 0 else 0)
                 self.places.add(each.join if each.join >= 0 else here)
                 del self._done[before, by]
 

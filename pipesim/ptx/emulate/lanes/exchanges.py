@@ -11,10 +11,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, IntFlag
+from enum import Enum, IntEnum
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from pipesim.ptx.emulate.stop import Notes
 from pipesim.ptx.emulate.values import lanes_in
@@ -23,12 +23,6 @@ Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are a
 _WORD = 4
 _BEGUN = 256  #: arrivals and waits before an arrival, among which waits are looked for that have begun, and not ended
 _MOST = 2_048  #: accesses and events of a warp that are remembered while its lanes do not meet
-
-
-def are_apart(way: Way, other: Way) -> bool:
-    """Whether these are two ways of one branch."""
-    both = zip(way, other, strict=False)
-    return any(mine is yours and side != other_side for (mine, side), (yours, other_side) in both)
 
 
 class Starts(NamedTuple):
@@ -68,26 +62,25 @@ class LaneStarts(NamedTuple):
         return lanes_at(self.mask & mask, (at for lane, at in self.by_lane() if lane & mask))
 
 
-class ExchangeOrder(IntFlag):
-    """What orders accesses of different lanes, beside PTX: that the lanes run in step, or nothing.
-
-    PHASES: PTX orders lanes on two ways of a branch if arrivals are of these phases in every schedule.
-    """
+class ExchangeOrder(IntEnum):
+    """What orders two accesses of different lanes: PTX, that the lanes run in step, or nothing."""
 
     PTX = 0
-    PHASES = 1
-    IN_STEP = 2
-    NONE = 4
+    IN_STEP = 1
+    NONE = 2
 
 
 def note_exchange(notes: Notes, position: int, order: ExchangeOrder) -> None:
     """An access that may be in order after those of other lanes."""
-    if order & ExchangeOrder.PHASES:
-        notes.by_phases.add(position)
-    if order & ExchangeOrder.NONE:
-        notes.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
-    elif order & ExchangeOrder.IN_STEP:
-        notes.exchanged.add(position)
+    match order:
+        case ExchangeOrder.PTX:
+            pass
+        case ExchangeOrder.IN_STEP:
+            notes.exchanged.add(position)
+        case ExchangeOrder.NONE:
+            notes.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
+        case _:
+            assert_never(order)
 
 
 class LaneEvent(Enum):
@@ -369,7 +362,7 @@ class LaneExchanges:
     def _overwrites(self, cta: int, access: _LaneAccess) -> ExchangeOrder:
         stored = self._order(self._writes.get(cta), access, reads=False)
         loaded = self._order(self._reads.get(cta), access, reads=False)
-        return stored | loaded
+        return max(stored, loaded)
 
     def _order(self, before: _LaneAccesses | None, access: _LaneAccess, *, reads: bool) -> ExchangeOrder:
         """What orders this access after those of other lanes to the same bytes."""
@@ -389,7 +382,7 @@ class LaneExchanges:
                     key = id(other), theirs, lanes
                     if key not in judged:
                         judged[key] = self._between(other, theirs, access, lanes, reads=reads)
-                        found |= judged[key]
+                        found = max(found, judged[key])
         return found
 
     def _between(
@@ -399,10 +392,10 @@ class LaneExchanges:
         itself = alone or (reads and not other.alike and theirs & lanes == lanes)
         if itself or (other.alike and access.alike):
             return ExchangeOrder.PTX
-        apart = are_apart(access.way, other.way)
-        if self._is_ordered(other, theirs, lanes):
-            met = not apart or self._is_ordered(other, theirs, lanes, signals=False)
-            return ExchangeOrder.PTX if met else ExchangeOrder.PHASES
+        ways = zip(access.way, other.way, strict=False)
+        apart = any(mine is yours and side != other_side for (mine, side), (yours, other_side) in ways)
+        if self._is_ordered(other, theirs, lanes, signals=not apart):  # lanes that signal there are followed apart
+            return ExchangeOrder.PTX
         return ExchangeOrder.NONE if apart else ExchangeOrder.IN_STEP
 
     def _is_ordered(self, access: _LaneAccess, theirs: int, lanes: int, *, signals: bool = True) -> bool:
