@@ -48,9 +48,13 @@ def test_a_carry_is_added_and_a_borrow_subtracted() -> None:
         assert is_(word, body.format(opcode, by))
 
 
-def test_a_carry_that_nothing_wrote_is_not_known() -> None:
-    program = program_of(SET_UP.format(first=32, count=1) + " addc.u32 %r11, 0, 0;\n" + DECIDES.format(1), warps=1)
+@pytest.mark.parametrize(
+    "body", [" addc.u32 %r11, 0, 0;\n", " mov.u32 %r10, 2147483648;\n slct.u32.f32 %r11, 1, 2, %r10;\n"]
+)
+def test_a_carry_that_nothing_wrote_and_the_sign_of_a_float_are_not_known(body: str) -> None:
+    program = program_of(SET_UP.format(first=32, count=1) + body + DECIDES.format(1), warps=1)
     assert program.coverage.stopped
+    assert "slct" not in body or is_(2, body.replace("f32", "s32"))
 
 
 def test_a_guard_that_is_one_of_two_results_is_not_used_after_it_is_written() -> None:

@@ -157,7 +157,12 @@ def _dot_product(instruction: Instruction, names: NameTable) -> list[Assignment]
 
 
 def _choose_by_sign(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    """``slct``: by the sign of a word, which is of the last type; the others are of the first."""
+    """``slct``: by the sign of a word, which is of the last type; the others are of the first.
+
+    Not by that of a float: of -0 it chooses as of 0, and of a NaN the second.
+    """
+    if instruction.modifiers[-1] != "s32":
+        raise NotAnExpression
     d, a, b, c = operands_of(instruction, 4)
     width = BITS[instruction.modifiers[0]]
     x, y, z = (operand_text(each, names, width) for each in (a, b, c))
