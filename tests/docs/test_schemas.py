@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RING = str(ROOT / "docs" / "examples" / "ring_two.py:ring")
 TWO_STAGES = "producer_consumer-al1-cw1-s2-tb4096-t64-w0-g1.parquet"
 MORE = str(ROOT / "docs" / "examples" / "ring_more.py:ring")
+DUMP = str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz")
 TRACES = [str(trace_folder() / d / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet") for d in ("h100", "h200")]
 
 #: A command for each schema of an answer, and more where it has more to say.
@@ -62,11 +63,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("list-protocol", ["list", "producer_consumer"]),
     ("table", ["table", "producer_consumer"]),
     ("completion", ["completion", "bash"]),
-    ("check-against", ["check", f"{ROOT}/docs/examples/ring_two.py:ring", "--against", "producer_consumer"]),
-    (
-        "check-brief",
-        ["check", str(ROOT / "docs" / "examples" / "ring_two.py:ring"), "nothing_of_the_kind", "--format", "brief"],
-    ),
+    ("check-against", ["check", RING, "--against", "producer_consumer"]),
+    ("check-brief", ["check", RING, "nothing_of_the_kind", "--format", "brief"]),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
     ("names", ["names", f"{ROOT}/docs/examples/row_max.ptx"]),
@@ -74,11 +72,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("launches", ["launches", "--", "true"]),
     ("record", ["record", "--", "true"]),
     ("hang", ["hang", "--", "true"]),
-    ("autopsy", ["autopsy", str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz")]),
-    (
-        "autopsy-brief",
-        ["autopsy", str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz"), "--format", "brief"],
-    ),
+    ("autopsy", ["autopsy", DUMP]),
+    ("autopsy-brief", ["autopsy", DUMP, "--format", "brief"]),
     ("mcp-tools", ["mcp"]),
     ("skill", ["skill"]),
     ("schema-list", ["schema"]),
