@@ -402,11 +402,12 @@ class DividedWarp(WarpLanes):
         if stays >= 0:
             self.cluster.notes.time_outs.add(here)
             return stays
-        if region.noticed:
+        if region.noticed or region.accesses:
             for way, other in (segment.target, segment.next), (segment.next, segment.target):
                 if self.code.regions.leads_nowhere(way):
                     self.cluster.notes.traps.add(here)
                     return other
+        if region.noticed:
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         whole = unknown.whole

@@ -327,6 +327,14 @@ def test_a_warp_that_traps_is_not_followed():
     assert check(program).verdict is Verdict.UNKNOWN
 
 
+def test_a_trap_by_data_is_not_taken_also_after_an_access():
+    """As of an ``assert`` that prints before it traps."""
+    checked = " ld.global.u64 %rd2, [%rd1];\n setp.eq.s64 %p6, %rd2, 0;\n @!%p6 bra good;\n st.shared.u32 [tile], 5;\n"
+    program = program_of(SET_UP.format(first=1, count=1) + checked + " trap;\ngood:\n bar.sync 0;\n")
+    assert not program.coverage.stopped
+    assert [each.kind for each in program.coverage.assumed] == [Assumption.TRAPS]
+
+
 ALONE = """ setp.eq.u32 %p1, %r0, 1;
  @%p1 bra waits;
  setp.ne.u32 %p1, %r0, 0;
