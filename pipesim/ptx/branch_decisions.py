@@ -6,7 +6,6 @@ all. A loop without a wait in which the instruction is executed once between two
 turn: its exit decides if the instruction was not executed before.
 """
 
-import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,17 +20,12 @@ from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import own_line
 from pipesim.ptx.flow.graph import Graph, Loop, reached
+from pipesim.ptx.flow.opcodes import COMPARED
 from pipesim.ptx.loop_values import BranchTrips, SaidBranch
 from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.instruction import CodeLabel, Instruction, Register
 
-_COMPARED: dict[str, tuple[Callable[[int, int], bool], str, str]] = {  # what holds if it is true, and if it is false
-    "eq": (operator.eq, "==", "!="), "ne": (operator.ne, "!=", "=="), "lt": (operator.lt, "<", ">="),
-    "le": (operator.le, "<=", ">"), "gt": (operator.gt, ">", "<="), "ge": (operator.ge, ">=", "<"),
-    "lo": (operator.lt, "<", ">="), "ls": (operator.le, "<=", ">"), "hi": (operator.gt, ">", "<="),
-    "hs": (operator.ge, ">=", "<"),
-}  # fmt: skip
 _DEEPEST = 8  #: predicates made of predicates
 
 
@@ -306,7 +300,7 @@ class _Log:
         if each.opcode in ("not", "and", "or") and each.has("pred"):
             parts = [self._comparing(p.name, at, depth + 1) for p in each.operands[1:] if isinstance(p, Register)]
             return _Joined(tuple(parts), each.opcode != "and", negated=each.opcode == "not")
-        compared = next((_COMPARED[m] for m in each.modifiers if m in _COMPARED), None)
+        compared = next((COMPARED[m] for m in each.modifiers if m in COMPARED), None)
         if each.opcode != "setp" or each.guard is not None or compared is None or len(each.operands) != 3:
             return None
         getters = [self._code.getter(part) for part in each.operands[1:]]

@@ -46,22 +46,20 @@ class Leaf:
     orders: bool = False
 
 
-def _times(a: Value, b: Value) -> Value:
-    """A product; 0 times what is not known is 0."""
-    if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a.whole
-    if isinstance(b, Unknown):
-        return 0 if a == 0 else b.whole
-    return a * b
+def _zero_by_zero(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """A product, or bitwise and: of 0 and what is not known it is 0."""
+
+    def apply(a: Value, b: Value) -> Value:
+        if isinstance(a, Unknown):
+            return 0 if isinstance(b, int) and b == 0 else a.whole
+        if isinstance(b, Unknown):
+            return 0 if a == 0 else b.whole
+        return operation(a, b)
+
+    return apply
 
 
-def _both(a: Value, b: Value) -> Value:
-    """Bitwise and; 0 and what is not known is 0."""
-    if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a.whole
-    if isinstance(b, Unknown):
-        return 0 if a == 0 else b.whole
-    return a & b
+_times, _both = _zero_by_zero(operator.mul), _zero_by_zero(operator.and_)
 
 
 def _operator(function: Callable[..., Value]) -> tuple[Callable[[Any, Any], Value], Callable[[Any, Any], Value]]:

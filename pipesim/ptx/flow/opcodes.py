@@ -3,6 +3,10 @@
 An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
 """
 
+import operator
+from collections.abc import Callable, Sequence
+
+from pipesim.model.ops import Order, Scope
 from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol, TensorAddress, Vector
 
 #: Instructions that make agents wait or signal, move bytes asynchronously, or order memory.
@@ -65,6 +69,14 @@ ARITHMETIC = frozenset(
 PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})
 
 
+COMPARED: dict[str, tuple[Callable[[int, int], bool], str, str]] = {  # what holds if it is true, and if it is false
+    "eq": (operator.eq, "==", "!="), "ne": (operator.ne, "!=", "=="), "lt": (operator.lt, "<", ">="),
+    "le": (operator.le, "<=", ">"), "gt": (operator.gt, ">", "<="), "ge": (operator.ge, ">=", "<"),
+    "lo": (operator.lt, "<", ">="), "ls": (operator.le, "<=", ">"), "hi": (operator.gt, ">", "<="),
+    "hs": (operator.ge, ">=", "<"),
+}  # fmt: skip
+
+
 def is_known(instruction: Instruction) -> bool:
     """Whether the slice knows what kind of instruction it is."""
     return instruction.opcode in _KNOWN or is_synchronisation(instruction)
@@ -108,7 +120,14 @@ def may_touch_shared(instruction: Instruction) -> bool:
     return "shared" in spaces or not spaces & {"global", "local", "param", "const"}
 
 
-_SCOPES = ("cta", "cluster", "gpu", "sys")
+_ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
+
+
+def as_written(modifiers: Sequence[str], order: Order, scope: Scope) -> tuple[Order, Scope]:
+    """The order and the scope that modifiers name, or else these."""
+    found = next((_ORDERS[m] for m in modifiers if m in _ORDERS), order)
+    return found, next((_SCOPES[m] for m in modifiers if m in _SCOPES), scope)
 
 
 def on_tensor_maps(instruction: Instruction) -> bool:

@@ -3,11 +3,13 @@
 import ast
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from pipesim.ptx.names.paths import path_of, root_of
 from pipesim.ptx.source_files import HeadingText
 
 _LONGEST_LINE = 1 << 16
+_Node = TypeVar("_Node", bound=ast.expr)
 
 
 class PythonText:
@@ -22,20 +24,16 @@ class PythonText:
     @cached_property
     def _calls(self) -> dict[tuple[int, int], ast.Call]:
         """The calls by where they begin; of several the outermost."""
-        found: dict[tuple[int, int], ast.Call] = {}
-        for node in self._around:
-            if isinstance(node, ast.Call):
-                found.setdefault((node.lineno, node.col_offset + 1), node)
-        return found
+        return self._outermost(ast.Call)
 
     @cached_property
     def _expressions(self) -> dict[tuple[int, int], ast.expr]:
         """The expressions by where they begin; of several the outermost."""
-        found: dict[tuple[int, int], ast.expr] = {}
-        for node in self._around:
-            if isinstance(node, ast.expr):
-                found.setdefault((node.lineno, node.col_offset + 1), node)
-        return found
+        return self._outermost(ast.expr)
+
+    def _outermost(self, kind: type[_Node]) -> dict[tuple[int, int], _Node]:
+        nodes = [node for node in self._around if isinstance(node, kind)]
+        return {(node.lineno, node.col_offset + 1): node for node in reversed(nodes)}
 
     @cached_property
     def _around(self) -> dict[ast.AST, ast.AST]:

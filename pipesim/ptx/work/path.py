@@ -4,14 +4,13 @@ Arithmetic counts by its instructions, since a warp issues one after another; lo
 longest chain in which each needs the result of the one before, and only where that result is read on the path.
 """
 
-import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipesim.ptx.emulate.code import Code, RunEnd
-from pipesim.ptx.flow.opcodes import is_step, is_try
+from pipesim.ptx.flow.opcodes import COMPARED, is_step, is_try
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import CodeLabel, Immediate, Instruction, Operand, Register, Vector
@@ -131,10 +130,6 @@ def group_product(each: Instruction) -> tuple[str, int]:
 
 
 MOST_TRIPS = 4096  #: that are counted
-_COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
-}  # fmt: skip
 
 
 class PassedLoop(NamedTuple):
@@ -162,7 +157,7 @@ class LoopTrips:
         test = self._only(branch.guard.register, begin, branch.position)
         if test is None or test.opcode != "setp" or len(test.operands) != 3:
             return 1
-        compared = next((_COMPARED[name] for name in test.modifiers if name in _COMPARED), None)
+        compared = next((COMPARED[name][0] for name in test.modifiers if name in COMPARED), None)
         counters = [each for each in test.operands[1:] if self._step(each, begin, branch.position)]
         if compared is None or len(counters) != 1:
             return 1

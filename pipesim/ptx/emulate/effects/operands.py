@@ -16,7 +16,6 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.global_memory.global_accesses import as_written
 from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import (
     OFFSET,
@@ -45,6 +44,7 @@ from pipesim.ptx.emulate.values import (
     of_lane,
 )
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.flow.opcodes import as_written
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Immediate, Instruction
 

@@ -14,6 +14,7 @@ from pipesim.ptx.emulate.expressions.moves import (
     signed,
     type_of,
 )
+from pipesim.ptx.flow.opcodes import COMPARED
 from pipesim.ptx.flow.uses import CARRY, WITH_CARRY
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, RegisterPair
 
@@ -235,17 +236,10 @@ ARITHMETIC: dict[str, Writer] = {
 }
 
 
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">"}
-_COMPARE |= {"hs": ">="}
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
 _SIGNLESS = frozenset({"eq", "ne"})
 _FLOAT_WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-_FLOAT_COMPARE = frozenset({*_COMPARE, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}) - {
-    "lo",
-    "ls",
-    "hi",
-    "hs",
-}
+_FLOAT_COMPARE = {*COMPARED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"} - {"lo", "ls", "hi", "hs"}
 
 
 def _or(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -296,14 +290,14 @@ def _test(instruction: Instruction, a: Operand, b: Operand, names: NameTable) ->
 def _integer_test(instruction: Instruction, a: Operand, b: Operand, names: NameTable) -> str:
     """The comparison of integers that a modifier names."""
     kind, width = type_of(instruction)
-    compare = next((m for m in instruction.modifiers if m in _COMPARE), None)
+    compare = next((m for m in instruction.modifiers if m in COMPARED), None)
     if compare is None:
         raise NotAnExpression
     x, y = operand_text(a, names, width), operand_text(b, names, width)
     if kind == "s" and compare not in _SIGNLESS:
         x, y = signed(x, width), signed(y, width)
     # a number: with True on the left Python takes an integer that varies with the CTA for a plain one
-    return f"(+({x}{_COMPARE[compare]}{y}))"
+    return f"(+({x}{COMPARED[compare][1]}{y}))"
 
 
 def _set_integer(instruction: Instruction, names: NameTable) -> list[Assignment]:

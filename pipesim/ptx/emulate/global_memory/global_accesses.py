@@ -3,7 +3,7 @@
 It is recorded where :func:`pipesim.ptx.prepare.on_global_memory` has the addresses followed.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -14,6 +14,7 @@ from pipesim.ptx.emit.record import Range, StreamRecorder
 from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, Way, lanes_at
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW_END, WINDOW, merge_ranges, runs
 from pipesim.ptx.emulate.values import FULL, Leaf, PerLane, Ramp, Unknown, Value, integers, lanes_in
+from pipesim.ptx.flow.opcodes import as_written
 from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import form_of
 from pipesim.ptx.text.instruction import Instruction
@@ -59,16 +60,6 @@ class Strength(NamedTuple):
     def is_narrow(self) -> bool:
         """Whether its scope includes no thread of another cluster (PTX ISA, "Scope")."""
         return self.scope in (Scope.CTA, Scope.CLUSTER)
-
-
-_ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
-
-
-def as_written(modifiers: Sequence[str], order: Order, scope: Scope) -> tuple[Order, Scope]:
-    """The order and the scope that modifiers name, or else these."""
-    found = next((_ORDERS[m] for m in modifiers if m in _ORDERS), order)
-    return found, next((_SCOPES[m] for m in modifiers if m in _SCOPES), scope)
 
 
 def strength_of(each: Instruction) -> Strength:

@@ -11,13 +11,13 @@ from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.arithmetic.known_bits import Bits
 from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.global_memory.global_accesses import as_written
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
 from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, are_known, lanes_in, of_lane, partly_known
 from pipesim.ptx.emulate.word_looks import WordLooks
 from pipesim.ptx.flow.observations import Observations
+from pipesim.ptx.flow.opcodes import as_written
 from pipesim.ptx.flow.voted_waits import HandedWait
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
