@@ -27,7 +27,8 @@ from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import HANDED_OUT, FreeRange
 from pipesim.targets import Target
 
-_MOST_KINDS = 512  #: of combinations in one part
+_MOST_KINDS = 64  #: of combinations in one part, and a few for each of those of words that lengthen loops
+_FEW_KINDS = 4
 _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of all runs
 _AFTER = (0, 1, 2)  #: laps, after which the code is to show that further ones are the same
 _TIMES = (1, 2, 4)  #: as many of a word's laps may be the same together; of all words together, the last
@@ -110,7 +111,9 @@ class EveryCombination:
         first = self._read(free)
         if first is None:
             return False
-        every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_INSTRUCTIONS)
+        each_of = prod((one.high - one.low) // one.step + 1 for one, of in zip(free, split, strict=True) if of.lap)
+        most = _MOST_KINDS + _FEW_KINDS * each_of
+        every = EveryCta(first, asked=False, most=most, instructions=_MOST_INSTRUCTIONS)
         for number, made in enumerate(chain((first,), every)):
             kind = every.kinds[number]
             self._spent += made.instructions
