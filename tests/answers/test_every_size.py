@@ -130,6 +130,12 @@ def test_two_classes_may_do_the_same(tmp_path: Path, *, twin: bool) -> None:
     assert twin or report.ranges[0].is_every
 
 
+def test_two_programs_may_take_turns(tmp_path: Path) -> None:
+    """Of each eight values one has no tile."""
+    report = checked(ring(tmp_path, " and.b32 %r30, %r22, 7;\n min.u32 %r30, %r30, 1;\n"), "n")
+    assert sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
+
+
 def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> None:
     """The CTAs are of two kinds where n is 5, and right; one waits for a tile more than are loaded where n is above 6.
 

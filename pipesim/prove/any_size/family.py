@@ -142,7 +142,7 @@ class Family:
                 if found is Stop.NOT_RIGHT:
                     return self._as_far(found)
                 why = found
-            if self._shown and not worth and (every := self._without_growth(top)) is not None:
+            if self._shown and (every := self._without_growth(top)) is not None:
                 return every
             if not worth and why is Stop.NO_LOOP and top >= _PATIENCE:
                 shorter = self._outline(top // 2)
@@ -284,14 +284,15 @@ class Family:
         return why
 
     def _without_growth(self, top: int) -> EveryValue | None:
-        """That all from half of this value on are one program, as where a loop grows that nothing waits in."""
-        first, found = top // 2, [self._outline(value) for value in range(top // 2, top + 1)]
-        one, *others = (each for each in found if each is not None)
-        if top < _PATIENCE or len(others) < top - first or not all(is_same(one.program, e.program) for e in others):
+        """That those from half of this value on take turns, or are one, as where a loop grows that nothing waits in."""
+        first, values = top // 2, range(top // 2, top + 1)
+        found = [each.program for value in values if (each := self._outline(value)) is not None]
+        turns = (n for n in range(1, top // 6) if all(map(is_same, found, found[n:])))
+        if top < _PATIENCE or len(found) < len(values) or not (several := next(turns, 0)):
             return None
-        nowhere = (0,) * len(one.lengths)
-        self._laps = {first: (Lap(nowhere, nowhere),)}
-        every = self._every(first, 1)
+        nowhere = (0,) * len(found[0].code)
+        self._laps = {first + n: (Lap(nowhere, nowhere),) for n in range(several)}
+        every = self._every(first, several)
         return every if isinstance(every, EveryValue) else None
 
     def _placed(self, first: int, values: int, many: int) -> bool:
