@@ -168,8 +168,11 @@ class Failures:
 
     def look_beside(self, unit: Unit) -> None:
         """Findings at other lines, whether one change corrects them with those that are known or not."""
+        small, hidden = self._small, self._hidden
         if self._asked.program.words_cta < 0:
-            self._add_elsewhere(elsewhere(self._small.program, self._small.found.doubts, self._wrong, unit))
+            behind = finding_key(hidden.program, hidden.refuted) if hidden is not None else None
+            found = elsewhere(small.program, small.found.doubts, self._wrong, unit)
+            self._add_elsewhere(each for each in found if finding_key(small.program, each) != behind)
 
     def _add_elsewhere(self, found: Iterable[Refutation]) -> None:
         """Findings beside those that are known, which a waiver of these must not hide."""
