@@ -103,10 +103,8 @@ def unit_of(grid: DumpGrid, cta: DumpCta) -> Dim:
 
 def rank_of(grid: DumpGrid, cta: DumpCta) -> int:
     """A CTA's number in its cluster."""
-    (x, y, z), (width, height, _) = (
-        tuple(at % n for at, n in zip(cta.block, cluster_of(grid), strict=True)),
-        cluster_of(grid),
-    )
+    width, height, depth = cluster_of(grid)
+    x, y, z = (at % n for at, n in zip(cta.block, (width, height, depth), strict=True))
     return x + width * (y + height * z)
 
 

@@ -86,10 +86,8 @@ def spin_of(
         found = code.at(n)
         if found.step is not None:
             found.step(here, True if found.guard is None else found.guard(here))
-    address, size = (
-        of_lane(address_of(here, sync.address, wide=sync.kind in GLOBAL_MEMORY), here.first()),
-        width_of(word, sync.kind),
-    )
+    address = of_lane(address_of(here, sync.address, wide=sync.kind in GLOBAL_MEMORY), here.first())
+    size = width_of(word, sync.kind)
     if address is None or size > 8:
         return None
     seen = memory(address, size)

@@ -341,10 +341,8 @@ def _extreme(sign: int) -> Callable[[Any, Any], int]:
         held = below.inputs.forms.held
         if not (decided := held(below.form)).terms:
             return a if decided.constant else b
-        forms, now = (
-            (held(form_of(a)), held(form_of(b))),
-            min(_plain(a), _plain(b)) if sign > 0 else max(_plain(a), _plain(b)),
-        )
+        forms = held(form_of(a)), held(form_of(b))
+        now = min(_plain(a), _plain(b)) if sign > 0 else max(_plain(a), _plain(b))
         (la, ha), (lb, hb) = map(bounds, forms)
         ends = (min(la, lb), min(ha, hb)) if sign > 0 else (max(la, lb), max(ha, hb))
         inputs = below.inputs

@@ -138,10 +138,8 @@ class PythonText:
             if isinstance(node, ast.For) and isinstance(tested, ast.Call) and _text(tested.func).endswith("range"):
                 given = [*map(_text, tested.args)]
                 first = "0" if len(given) == 1 else given[0]
-                said, counted = (
-                    f"{_text(node.target)} in {said}",
-                    (_text(node.target), first, given[2] if given[2:] else "1"),
-                )
+                said = f"{_text(node.target)} in {said}"
+                counted = _text(node.target), first, given[2] if given[2:] else "1"
             head = self._span([node])[0], self._span([tested])[1]
             leaves = isinstance(node.body[-1], ast.Continue | ast.Break | ast.Return)
             if "static_range" not in said:

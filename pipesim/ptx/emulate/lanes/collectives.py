@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce as fold
-from operator import and_, or_, xor
+from operator import add, and_, ge, le, or_, sub, xor
 from typing import Any
 
 from pipesim.ptx.emulate.values import (
@@ -215,19 +215,14 @@ def _from_index(lane: int, b: int, c: int) -> tuple[int, bool]:
     return at, at <= high
 
 
-def _from_butterfly(lane: int, b: int, c: int) -> tuple[int, bool]:
-    at = lane ^ b
-    return at, at <= _segment(lane, c)[1]
+def _beside(move: Callable[[int, int], int], is_inside: Callable[[int, int], bool]) -> Source:
+    """The lane at a distance, which is inside if it compares so with the last one, for ``up`` the first."""
+
+    def source(lane: int, b: int, c: int) -> tuple[int, bool]:
+        at = move(lane, b)
+        return at, is_inside(at, _segment(lane, c)[1])
+
+    return source
 
 
-def _from_below(lane: int, b: int, c: int) -> tuple[int, bool]:
-    at = lane - b
-    return at, at >= _segment(lane, c)[1]
-
-
-def _from_above(lane: int, b: int, c: int) -> tuple[int, bool]:
-    at = lane + b
-    return at, at <= _segment(lane, c)[1]
-
-
-_SOURCES: dict[str, Source] = {"idx": _from_index, "bfly": _from_butterfly, "up": _from_below, "down": _from_above}
+_SOURCES = {"idx": _from_index, "bfly": _beside(xor, le), "up": _beside(sub, ge), "down": _beside(add, le)}
