@@ -15,8 +15,9 @@ there is time for, the same for each family. What each is compared with:
 * ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
 * ``in flight``: where nothing is said to be under way at the end, no schedule made at random may leave anything.
 * ``perhaps``: what is refuted must be wrong whichever of the accesses that may not happen do.
-* ``warp shapes``, ``allocations`` (of tensor memory), ``lanes``, ``lane fences``, ``stale waits``: the verdict must be
-  that of a plain rule, of lanes that run apart, of what each lane knows, of reads that name their items.
+* ``warp shapes``, ``allocations`` (of tensor memory), ``lanes``, ``lane fences``, ``lane ways``, ``stale waits``: the
+  verdict must be that of a plain rule, of lanes that run apart, of what each lane knows, of two warps, of reads that
+  name their items.
 * ``without boxes``: what is said of a kernel without the boxes of its tensor maps must hold with them.
 * ``ptx``: kernels written as PTX in many ways, against every schedule of what they were made from.
 * ``removals``: what is offered of a program may be left out, says a search of every schedule.
@@ -57,6 +58,7 @@ from tests.support.random_programs.allocations import kernel_of, random_allocati
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.exchanged import random_exchanged
 from tests.support.random_programs.lane_fences import random_fences
+from tests.support.random_programs.lane_ways import of_ways, random_ways
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.perhaps import random_perhaps
@@ -212,6 +214,7 @@ JUDGED: Mapping[str, Family] = {
     "ptx": Family(20, _ptx, lambda seed: read(*judged(seed)[1:]).program),
     "removals": Family(4, _removals, program_of),
     "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
+    "lane ways": Family(20, partial(_by, of_ways), partial(random_ways, apart=False)),
     "lane fences": Family(20, partial(_by, of_fences), lambda seed: random_fences(seed)[0]),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),
 }  # fmt: skip

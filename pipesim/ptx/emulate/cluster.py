@@ -25,7 +25,7 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.cluster_memory import ClusterMemory
 from pipesim.ptx.emulate.code import Code
-from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Signals
+from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges
 from pipesim.ptx.emulate.memory import RANK_SHIFT
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import WARP, Value
@@ -145,7 +145,6 @@ class Cluster(ClusterMemory):
         self._turns: Counter[tuple[int, Place]] = Counter()
         self.closed: Counter[int] = Counter()  #: groups of products of wgmma, by agent
         self.boxless = BoxlessCopies()
-        self.signals = Signals()  #: the arrivals and waits of all warps
         self.named: dict[tuple[int, int], NamedBarrier] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
@@ -287,7 +286,7 @@ class Cluster(ClusterMemory):
         self.limited = True
         self.flights.clear()
         for warp in self.warps:
-            warp.exchanges = LaneExchanges(self.signals)
+            warp.exchanges = LaneExchanges()
             if warp.status in (Status.READY, Status.BLOCKED):
                 last = self.recorder.streams[warp.agent].code[-2:]
                 asks = len(last) == 2 and all(op[0] in PARITY_TRIES for op in last)

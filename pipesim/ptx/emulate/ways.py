@@ -22,7 +22,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.data_answers import DataAnswers
 from pipesim.ptx.emulate.lanes.apart import LaneFences, LanesApart
 from pipesim.ptx.emulate.lanes.collectives import WarpLanes
-from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Signals, Way
+from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Way
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.stop import EmulationStop, Status, WarpStop
@@ -117,7 +117,6 @@ class Surroundings(RecordingCluster, Protocol):
 
     inputs: FreeInputs
     data: DataAnswers | None
-    signals: Signals
     pauses: bool
 
     def lanes_ended(self, warp: DividedWarp) -> None:
@@ -177,7 +176,7 @@ class DividedWarp(WarpLanes):
         self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
-        self.exchanges = LaneExchanges(cluster.signals)
+        self.exchanges = LaneExchanges()
         self.waited = 0  #: lanes that have waited for earlier kernels, or met one that has
         self.to_part = 0  #: lanes that wait at another barrier than those that parted from them
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
@@ -214,7 +213,7 @@ class DividedWarp(WarpLanes):
         return tuple((each, len(each.done)) for each in self.frames if each.kind is PartingKind.LANES)
 
     def on_other_ways(self) -> int:
-        """The lanes that have come to the end of another way of a branch at which these parted from them."""
+        """The lanes that have reached the end of another way of a branch at which these parted from them."""
         return reduce(or_, (mask for each in self.frames if each.kind is PartingKind.LANES for mask, _ in each.done), 0)
 
     def _part(self, segment: StraightRun, p: Value) -> int:

@@ -8,7 +8,7 @@ from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, Signals, lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, lanes_at
 from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
 from tests.support.random_programs.lane_exchanges import random_exchanges
 from tests.support.small_ptx import SET_UP, program_of, text_of
@@ -294,7 +294,7 @@ def test_of_random_exchanges_those_rest_on_lanes_that_no_clock_of_a_lane_orders(
 
 def test_copies_that_are_never_waited_for_take_little_memory() -> None:
     """A loop of them had 579 MB: 4 KB for each ``cp.async`` of a warp."""
-    mine, lanes = LaneExchanges(Signals()), (1 << 32) - 1
+    mine, lanes = LaneExchanges(), (1 << 32) - 1
     tracemalloc.start()
     for n in range(1_000):
         mine.copy(0, lanes_at(lanes, range(256 * n, 256 * n + 128, 4)), 4, ())

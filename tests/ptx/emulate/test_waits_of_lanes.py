@@ -7,6 +7,7 @@ from pipesim.answers.views.conclusion import Basis
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
+from tests.support.random_programs.lane_ways import of_ways
 from tests.support.small_ptx import SET_UP, kernel_target, program_of
 
 #: The first lanes of warp 0 wait for bars[0] and the others for bars[1], on which warp 1 arrives, and then read.
@@ -121,3 +122,8 @@ AGAIN = "again: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;\n @!%p9 
 def test_what_lanes_wait_for_on_one_way_of_a_branch_is_not_there_on_the_other(use: str, later: str, verdict: str):
     program = program_of(SET_UP.format(first=1, count=1) + USED.format(use=use, later=later), warps=1)
     assert check(program).verdict.value == verdict
+
+
+@pytest.mark.parametrize("seed", [*range(4), 109, 169])
+def test_lanes_on_two_ways_of_a_branch_are_as_two_warps(seed: int):
+    assert not of_ways(seed)  # the last two were proved

@@ -54,8 +54,6 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         named.all_of_cta = each.position
     _meet_in_a_wait(cluster, named, each.position)
     _arrive(named, threads, lanes, vote)
-    place = Op.BAR_SYNC, warp.cta, number
-    warp.exchanges.signal(LaneEvent.ARRIVE, warp.mask, place, generation)
     cluster.count_ended(warp.cta, number)
     if operation == Op.BAR_ARRIVE:
         return
@@ -64,7 +62,6 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     def done() -> bool:
         if named.generation == generation:
             return False
-        warp.exchanges.signal(LaneEvent.WAIT, mask, place, generation)
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
             warp.write_results(step, _result(cluster, each, (warp.cta, number), generation))

@@ -21,7 +21,6 @@ from pipesim.ptx.emulate.values import lanes_in
 
 Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
 _WORD = 4
-_BEGUN = 256  #: arrivals and waits before an arrival, among which waits are looked for that have begun, and not ended
 _MOST = 2_048  #: accesses and events of a warp that are remembered while its lanes do not meet
 
 
@@ -96,43 +95,15 @@ class LaneEvent(Enum):
 
 
 class Signalled(NamedTuple):
-    """An arrival, or a wait, of lanes of a warp. ``place``: the mbarrier, or the named barrier of a CTA.
+    """An arrival, or a wait, of lanes of a warp. ``place``: the mbarrier.
 
-    ``phase``: in which they arrive, or for whose end they have waited. ``earlier``: how many of other warps too came
-    before it. ``met``: how often all lanes of the warp had met.
+    ``phase``: in which they arrive, or for whose end they have waited.
     """
 
     event: LaneEvent
     lanes: int
     place: object = None
     phase: int = 0
-    earlier: int = 0
-    by: LaneExchanges | None = None
-    met: int = 0
-
-
-@dataclass
-class Signals:
-    """The last arrivals and waits of all warps, in order; ``gone``: how many came before them."""
-
-    last: list[Signalled] = field(default_factory=list)
-    gone: int = 0
-
-    @property
-    def end(self) -> int:
-        """How many there were."""
-        return self.gone + len(self.last)
-
-    def add(self, one: Signalled) -> None:
-        """One more; of very many the first ones are forgotten, which then order nothing."""
-        self.last.append(one)
-        if len(self.last) > 8 * _MOST:
-            del self.last[: 4 * _MOST]
-            self.gone += 4 * _MOST
-
-    def since(self, first: int) -> list[Signalled]:
-        """Those from this number on."""
-        return self.last[max(first - self.gone, 0) :]
 
 
 class _LaneAccess(NamedTuple):
@@ -227,15 +198,13 @@ class LaneExchanges:
     """The accesses of a warp's lanes since all of them last met, and what may order them.
 
     A lane's wait for its groups of ``cp.async`` makes its own copies accesses of this lane, and no one else's.
-    ``inits``: lanes that have initialised an mbarrier, and have executed no fence since. ``of_all``: the arrivals and
-    waits of all warps, in order.
+    ``inits``: lanes that have initialised an mbarrier, and have executed no fence since.
     """
 
-    __slots__ = ("_events", "_gone", "_groups", "_met", "_of_all", "_open", "_phases", "_quiet", "_reads", "_steps",
+    __slots__ = ("_events", "_gone", "_groups", "_open", "_phases", "_quiet", "_reads", "_steps",
                  "_writes", "inits")  # fmt: skip
 
-    def __init__(self, of_all: Signals) -> None:
-        self._of_all = of_all
+    def __init__(self) -> None:
         self._phases: dict[object, int] = {}  #: by place, or place and lanes: the first phase that a wait may be for
         self._reads: dict[int, _LaneAccesses] = {}
         self._writes: dict[int, _LaneAccesses] = {}
@@ -244,7 +213,7 @@ class LaneExchanges:
         self._open: list[_LaneCopy] = []
         self._groups: list[_LaneGroup] = []
         self.inits = 0
-        self._steps = self._met = self._gone = 0
+        self._steps = self._gone = 0
 
     def execute(self) -> None:
         """All lanes execute an instruction together, which does not order what they access."""
@@ -255,11 +224,6 @@ class LaneExchanges:
         if self._writes or self._reads:
             self._writes, self._reads, self._events, self._gone, self._quiet = {}, {}, [], 0, True
         self._phases = {}
-        self._met += 1
-
-    def signal(self, event: LaneEvent, lanes: int, place: object, phase: int) -> None:
-        """All lanes arrive, or have waited; or some of them meet: of this other warps may learn."""
-        self._of_all.add(Signalled(event, lanes, place, phase, by=self, met=self._met))
 
     def happens(
         self, event: LaneEvent, lanes: int, place: object = None, phase: int = 0, *, relaxed: bool = False
@@ -277,10 +241,8 @@ class LaneExchanges:
                 self._phases[place, lanes] = phase + 1
         if relaxed:
             return
-        if event is not LaneEvent.FENCE:
-            self.signal(event, lanes, place, phase)
-        found = Signalled(event, lanes, place, phase, self._of_all.end)
-        if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1][:4] == found[:4]):
+        found = Signalled(event, lanes, place, phase)
+        if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1] == found):
             return
         self._events.append(found)
         self._quiet = True
@@ -405,58 +367,22 @@ class LaneExchanges:
         return all(self._told(access.after, 1 << lane, signals) & lanes == lanes for lane in lanes_in(theirs))
 
     def _told(self, after: int, lane: int, signals: bool) -> int:  # noqa: FBT001
-        """The lanes before whose next access one of this lane is ordered; ``signals``: not only as they meet."""
-        told, sent = lane, _Sent()
+        """The lanes before whose next access one of this lane is ordered; ``signals``: not only as they meet.
+
+        By mbarrier the first phase in which it was ``sent``: whoever arrives in the phase whose end is waited for, or
+        before that, comes before it.
+        """
+        told, sent = lane, dict[object, int]()
         for each in self._since(after):
             if each.event is LaneEvent.MEET:
                 told |= each.lanes if told & each.lanes else 0
             elif not signals:
                 pass
             elif each.event is LaneEvent.ARRIVE and told & each.lanes:
-                sent.add(each)
-                sent.looked_at = min(sent.looked_at, max(each.earlier - _BEGUN, 0))
-            elif each.event is LaneEvent.WAIT and each.lanes & ~told:
-                if not sent.reaches(each):
-                    sent.pass_on(self._of_all, self)
-                told |= each.lanes if sent.reaches(each) else 0
+                sent.setdefault(each.place, each.phase)
+            elif each.event is LaneEvent.WAIT and sent.get(each.place, each.phase + 1) <= each.phase:
+                told |= each.lanes
         return told
-
-
-class _Sent:
-    """Where what a lane has done was signalled: by mbarrier, the first phase in which it was, and by warps."""
-
-    def __init__(self) -> None:
-        self._first: dict[object, int] = {}
-        self._warps: dict[int, tuple[int, int]] = {}  #: by identity of each: how often it had met, and which lanes know
-        self.looked_at = 1 << 62
-
-    def add(self, arrival: Signalled) -> None:
-        """Whoever knows of it arrives."""
-        self._first.setdefault(arrival.place, arrival.phase)
-
-    def reaches(self, wait: Signalled) -> bool:
-        """Whether who has waited so knows of it."""
-        return self._first.get(wait.place, wait.phase + 1) <= wait.phase
-
-    def pass_on(self, of_all: Signals, but: LaneExchanges) -> None:
-        """What other warps have waited for, and then signalled themselves.
-
-        Whoever arrives in the phase whose end is waited for, or before that, comes before it.
-        """
-        if self._first:
-            found, self.looked_at = of_all.since(self.looked_at), of_all.end
-            for each in found:
-                if each.by is but:
-                    continue
-                met, know = self._warps.get(id(each.by), (0, 0))
-                know = -1 if know and each.met > met else know
-                if know & each.lanes and each.event is LaneEvent.ARRIVE:
-                    self.add(each)
-                elif (know & each.lanes and each.event is LaneEvent.MEET) or (
-                    each.event is LaneEvent.WAIT and self.reaches(each)
-                ):
-                    know |= each.lanes
-                self._warps[id(each.by)] = each.met, know
 
 
 def _forget_alike(held: list[tuple[_LaneAccess, int]], way: Way) -> None:
