@@ -401,7 +401,7 @@ class DividedWarp(WarpLanes):
         if stays >= 0:
             self.cluster.notes.time_outs.add(here)
             return stays
-        if region.noticed or region.accesses:
+        if region.noticed or region.accesses or region.stores:
             for way, other in (segment.target, segment.next), (segment.next, segment.target):
                 if self.code.regions.leads_nowhere(way):
                     self.cluster.notes.traps.add(here)

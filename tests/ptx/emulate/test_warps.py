@@ -327,10 +327,23 @@ def test_a_warp_that_traps_is_not_followed():
     assert check(program).verdict is Verdict.UNKNOWN
 
 
-def test_a_trap_by_data_is_not_taken_also_after_an_access():
+@pytest.mark.parametrize("access", ["shared.u32 [tile]", "local.u32 [printed]"])
+def test_a_trap_by_data_is_not_taken_also_after_an_access(access):
     """As of an ``assert`` that prints before it traps."""
-    checked = " ld.global.u64 %rd2, [%rd1];\n setp.eq.s64 %p6, %rd2, 0;\n @!%p6 bra good;\n st.shared.u32 [tile], 5;\n"
-    program = program_of(SET_UP.format(first=1, count=1) + checked + " trap;\ngood:\n bar.sync 0;\n")
+    checked = f""" .local .align 4 .b32 printed;
+ st.local.u32 [printed], 128;
+ ld.global.u64 %rd2, [%rd1];
+ setp.eq.s64 %p6, %rd2, 0;
+ @!%p6 bra good;
+ st.{access}, 5;
+ trap;
+good:
+ ld.local.u32 %r30, [printed];
+ add.u32 %r30, %r30, %r3;
+ @!%p0 st.shared.u32 [%r30], 5;
+ bar.sync 0;
+"""
+    program = program_of(SET_UP.format(first=1, count=1) + checked)
     assert not program.coverage.stopped
     assert [each.kind for each in program.coverage.assumed] == [Assumption.TRAPS]
 
