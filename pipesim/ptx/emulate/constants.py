@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.ptx.emulate.memory import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
 from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
+from pipesim.ptx.launch.image import GRID_WORKSPACE
 from pipesim.ptx.text.declarations import Function, Module, Variable
 from pipesim.ptx.text.instruction import Address, Special, Symbol
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
 
 
-#: Where the driver puts what ``grid.sync()`` of cooperative groups uses, high and low half.
-_WORKSPACE = {"envreg1": 0x1FF, "envreg2": 0x40000000}
+_WORKSPACE = {"envreg1": GRID_WORKSPACE >> 32, "envreg2": GRID_WORKSPACE & 0xFFFFFFFF}
 _PARAMETERS_OF_CALLS = 1 << 20  #: between the variables that calls pass, which have no places of their own
 
 

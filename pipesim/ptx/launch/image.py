@@ -56,6 +56,7 @@ TILES = -16  #: where the number of tiles is that are handed out, if that is fre
 ALIGNED = 16  #: bytes, to which copies are aligned at most
 _MOST_BITS = 29  #: of a word that may have any value
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
+GRID_WORKSPACE = 0x1FF_4000_0000  #: where the driver puts what ``grid.sync()`` of cooperative groups uses
 
 
 def checked_number(kind: str, value: int | float | None) -> Number:
@@ -181,6 +182,7 @@ class Image:
             tiles = launch.policies.launch_control or 0 if launch.left is None else launch.left[0]
             self.free_words[TILES] = FreeWord(4, tiles, launch.free_tiles)
         self._memories = tuple(self._regions[1:])  # in the order of their pointers
+        self._regions.append(Region(GRID_WORKSPACE, "the workspace of grid.sync()"))
         self._regions.sort(key=lambda each: each.base)
         self._bases = [each.base for each in self._regions]
 
@@ -339,7 +341,7 @@ class Image:
     def place(self, address: int) -> str:
         """A place of a launch as ``--set`` and ``--box`` have it: the name of a parameter, else bytes; "" outside."""
         region = self._region(address)
-        if region is None:
+        if region is None or region.base == GRID_WORKSPACE:
             return ""
         offset = address - region.base
         if region.base != PARAMETERS:

@@ -3,7 +3,7 @@
 import pytest
 
 from pipesim.errors import LaunchFileError
-from pipesim.ptx.launch.image import PARAMETERS, Image
+from pipesim.ptx.launch.image import GRID_WORKSPACE, PARAMETERS, Image
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
 from tests.support.ptx_text import kernel
 
@@ -88,3 +88,10 @@ def test_a_launch_of_another_kernel(contents, fact):
     launch = Launch("k", (1, 1, 1), (32, 1, 1), parameters=tuple(Parameter("", each) for each in contents))
     with pytest.raises(LaunchFileError, match=fact):
         Image(launch, kernel("ret;", ".param .u32 n"))
+
+
+def test_the_workspace_of_grid_sync_is_no_memory_of_a_parameter():
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), parameters=tuple(Parameter("", Pointer()) for _ in range(8)))
+    made = Image(launch, kernel("ret;", ", ".join(f".param .u64 p{n}" for n in range(8))))
+    assert made.describe(GRID_WORKSPACE + 4) == "byte 4 at the workspace of grid.sync()"
+    assert made.place(GRID_WORKSPACE + 4) == ""
