@@ -170,34 +170,13 @@ def test_a_waived_race_hides_no_other_that_the_same_change_corrects(
         assert call("check", "both.py", quick, "-p", "tiles=1", "-p", "count=1").code == code
 
 
-TWO_RACES = """from pipesim import Protocol, Warp
-
-def two() -> Protocol:
-    p = Protocol("two")
-    a, b, done = p.smem("a", 1, 64), p.smem("b", 1, 64), p.mbarriers("done", 1, 2)
-
-    @p.role("one")
-    def one(w: Warp) -> None:
-        with w.elect_one():
-            w.write(a[0], 1)
-            w.write(b[0], 1)
-            done[0].arrive()
-
-    @p.role("other")
-    def other(w: Warp) -> None:
-        with w.elect_one():
-            w.write(a[0], 101)
-            w.write(b[0], 101)
-            done[0].arrive()
-            done[0].wait(0)
-
-    return p
-"""
-
-
 def test_a_race_that_is_found_behind_another_one_is_waived_once(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "two.py").write_text(TWO_RACES, "utf-8")
-    assert len(call("check", "two.py", "--ignore", "race", "--json").json["findings"]) == 2
+    text = BESIDE.replace("    empty =", '    more = p.smem("more", 1, 64)\n    empty =')
+    text = text.replace("empty[0].wait", "empty[0].arrive(); empty[0].wait")
+    for item in ("i", "100 + i"):
+        text = text.replace(f"w.write(log[0], {item})", f"w.write(log[0], {item})\n{' ' * 16}w.write(more[0], {item})")
+    (tmp_path / "two.py").write_text(text, "utf-8")
+    assert len(call("check", "two.py", "--ignore", "race", "--json", "-p", "tiles=1").json["findings"]) == 2
 
 
 def test_a_possible_finding_does_not_fail_where_only_certain_ones_do(call: Call, tmp_path: Path) -> None:

@@ -212,9 +212,10 @@ class DividedWarp(WarpLanes):
         """The sides of the branches at which the lanes that execute are apart from others."""
         return tuple((each, len(each.done)) for each in self.frames if each.kind is PartingKind.LANES)
 
-    def on_other_ways(self) -> int:
-        """The lanes that have reached the end of another way of a branch at which these parted from them."""
-        return reduce(or_, (mask for each in self.frames if each.kind is PartingKind.LANES for mask, _ in each.done), 0)
+    def on_other_ways(self, some: int) -> int:
+        """Those that have reached the end of another way of a branch at which these parted from them, with ``some``."""
+        done = (mask for each in self.frames if each.kind is PartingKind.LANES for mask, _ in each.done)
+        return reduce(or_, (mask for mask in done if mask & some), 0)
 
     def _part(self, segment: StraightRun, p: Value) -> int:
         """A branch whose predicate is not one plain integer."""

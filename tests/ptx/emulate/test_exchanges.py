@@ -278,6 +278,21 @@ def test_lanes_on_two_ways_are_in_order_by_what_one_releases_and_the_other_acqui
     assert verdict != "proved" or not program.coverage.undefined
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (STORE + HALVES + BY_ONE, "proved"),  # lane 0 was followed apart, and not its half: unknown
+        (STORE + BY_ONE, "proved, assuming lanes"),
+        (BY_ONE + HALVES + STORE, "unknown"),
+    ],
+)
+def test_lanes_on_one_way_of_a_branch_are_followed_together(first: str, said: str) -> None:
+    other = " @!%p1 bra others;\n{} bra met;\nothers:\n" + WAIT + " ld.shared.u32 %r9, [%r7];\nmet:\n"
+    program = program_of(START.replace("[%r3], 32", "[%r3], 1") + other.format(first), warps=1)
+    assumed = [each.kind.value for each in program.coverage.assumed]
+    assert ", assuming ".join((check(program).verdict.value, *assumed)) == said
+
+
 def test_signals_order_lanes_where_a_clock_of_each_says_so() -> None:
     for seed in (*range(20), 100, 102):  # in the last ones a try, or a relaxed wait, was taken to order them
         body, right = random_exchanges(seed, signals=True)

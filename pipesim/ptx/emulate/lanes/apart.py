@@ -88,15 +88,15 @@ class LanesApart:
     ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since.
     ``_sent``: those of them that have signalled since, of which lanes learn that wait. ``places``: of the instructions
     that rely on lanes being together; ``ahead``: by which lanes signal while others of the warp, on another way of a
-    branch, wait: these do not hold them up, as the program says. Both are kept by the owner. ``others``: the
-    lanes that were followed before these on another way of a branch, where nothing has them run in step; ``to_part``:
-    the first of them whose acts come before acts of these, or on which these rely.
+    branch, wait: these do not hold them up, as the program says. Both are kept by the owner. ``others``: of
+    lanes all that were followed with them before these on another way of a branch, where nothing has them run in step;
+    ``to_part``: the first of them of which some act before these do, or are relied on.
     """
 
     __slots__ = ("_done", "_met", "_others", "_parted", "_sent", "accessed", "ahead", "earlier", "places", "to_part",
                  "waited")  # fmt: skip
 
-    def __init__(self, places: set[int], ahead: set[int], others: Callable[[], int]) -> None:
+    def __init__(self, places: set[int], ahead: set[int], others: Callable[[int], int]) -> None:
         self.places, self.ahead, self._others = places, ahead, others
         self.to_part = 0
         self.accessed = self.waited = self._sent = 0
@@ -200,7 +200,7 @@ class LanesApart:
     def _part_from(self, lanes: int) -> None:
         """These lanes have done something before that may come after what is done now, if they are on another way."""
         if lanes and not self.to_part:
-            self.to_part = lanes & self._others()
+            self.to_part = self._others(lanes)
 
     def learn_alone(self, lanes: int) -> None:
         """Some of the lanes that waited by one instruction have waited for something of their own."""
