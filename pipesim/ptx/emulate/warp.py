@@ -17,6 +17,7 @@ from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
+from pipesim.ptx.emulate.memory import from_generic, place_of
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import (
     WARP,
@@ -33,6 +34,7 @@ from pipesim.ptx.emulate.values import (
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.divergence import counts_each_thread
 from pipesim.ptx.flow.opcodes import ACCESSES, EXCHANGES, may_touch_shared
+from pipesim.ptx.text.instruction import Address
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
 _NOT_ITS_OWN = "its mask does not name the lane itself, or names one with another mask"
@@ -273,7 +275,18 @@ class EmulatedWarp(DividedWarp):
         if step.hands_on and not step.instruction.has_any(*_ARRIVES):
             self.apart.hand_on([mask], here)
         if step.act is not None:
-            self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live)
+            told = self._told(step) if mask != self.live else None
+            self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live, told=told)
+
+    def _told(self, step: DecodedStep) -> tuple[Place, int] | None:
+        """The one mbarrier on which lanes arrive, or of which a copy completes bytes, and its phase."""
+        each = step.instruction
+        copies = each.has("mbarrier::complete_tx::bytes") and not each.has("multicast::cluster")
+        if not copies and not (each.opcode == "mbarrier" and each.has_any("arrive", "expect_tx")):
+            return None
+        address = step.get(max(n for n, one in enumerate(each.operands) if isinstance(one, Address)), self)
+        place = place_of(from_generic(address)) if address.__class__ is int else None
+        return None if place is None else (place, self.cluster.barrier(place).done)
 
     def _among_themselves(self, step: DecodedStep) -> bool:
         """Whether it is a ``bar.warp.sync`` of lanes that name none of those that parted from them."""

@@ -15,8 +15,9 @@ from functools import reduce
 from operator import or_
 from typing import Protocol
 
+from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine
-from pipesim.ptx.emit.record import WaysDiffer
+from pipesim.ptx.emit.record import Place, WaysDiffer
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.data_answers import DataAnswers
@@ -118,6 +119,9 @@ class Surroundings(RecordingCluster, Protocol):
     inputs: FreeInputs
     data: DataAnswers | None
     pauses: bool
+
+    def barrier(self, place: Place) -> BarrierState:
+        """The state of the mbarrier at this place."""
 
     def lanes_ended(self, warp: DividedWarp) -> None:
         """Some lanes of a warp have ended, and others have not."""

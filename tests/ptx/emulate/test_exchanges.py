@@ -293,6 +293,28 @@ def test_lanes_on_one_way_of_a_branch_are_followed_together(first: str, said: st
     assert ", assuming ".join((check(program).verdict.value, *assumed)) == said
 
 
+#: One thread has a tile copied, the others arrive, and all wait for it and read it.
+TILE = f""" @%p0 bra others;
+{BULK} bra wait;
+others:
+{ARRIVE}wait:
+{WAIT} ld.shared.u32 %r9, [tile+256];
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "warps", "said"),
+    [(MEET, 1, "proved"), (" bar.sync 0;\n", 2, "proved"), ("", 2, "refuted RACE")],  # two were unknown
+)
+def test_lanes_that_signal_one_phase_on_two_ways_are_not_followed_apart(between: str, warps: int, said: str) -> None:
+    again = TILE.replace("others", "more").replace("wait:", "then:").replace("bra wait", "bra then")
+    text = TILE + between + again.replace("again", "once").replace("], 0;", "], 1;")
+    program = program_of(START.replace("[%r3], 32", f"[%r3], {32 * warps}") + text, warps=warps)
+    assert with_rules(program) == said
+    other = kernel(TILE.replace(ARRIVE, ON_SECOND))  # of two mbarriers the order matters
+    assert (program.coverage.weakened, len(other.coverage.weakened)) == ((), 2)
+
+
 def test_signals_order_lanes_where_a_clock_of_each_says_so() -> None:
     for seed in (*range(20), 100, 102):  # in the last ones a try, or a relaxed wait, was taken to order them
         body, right = random_exchanges(seed, signals=True)

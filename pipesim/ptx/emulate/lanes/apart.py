@@ -74,12 +74,14 @@ def relies_on(before: Iterable[Met], lanes: int) -> bool:
 class _Done:
     """An act of some lanes. ``later``: those that act after it; ``knowing``: also in the order of memory.
 
-    ``join``: where the branch on which they were alone has ended, -1 for not yet.
+    ``join``: where the branch on which they were alone has ended, -1 for not yet. ``told``: the mbarrier that they all
+    signal, and its phase.
     """
 
     later: int
     knowing: int
     join: int = -1
+    told: object = None
 
 
 class LanesApart:
@@ -166,10 +168,14 @@ class LanesApart:
         if self._done:
             self._rely(None, lanes, here)
 
-    def act(self, act: LaneAct, lanes: int, here: int, *, hands_on: bool, alone: bool) -> None:
-        """Lanes do this; ``hands_on``: for what they have done before; ``alone``: there are others that do not."""
+    def act(self, act: LaneAct, lanes: int, here: int, *, hands_on: bool, alone: bool, told: object = None) -> None:
+        """Lanes do this; ``hands_on``: for what they have done before; ``alone``: there are others that do not.
+
+        ``told``: the mbarrier that they signal, and its phase, which others may signal first: it ends after both.
+        """
         if self._done:
-            self._part_from(reduce(or_, (by for (_, by), each in self._done.items() if each.join < 0), 0))
+            others = ((by, each) for (_, by), each in self._done.items() if each.join < 0)
+            self._part_from(reduce(or_, (by for by, each in others if told is None or each.told != told), 0))
             self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here, fenced=act is LaneAct.SIGNAL)
         if act is LaneAct.WAIT:
             self._learn(lanes)
@@ -178,7 +184,8 @@ class LanesApart:
             self.places.update(self._parted)
             self._parted = {}
         if alone:
-            self._done[act, lanes] = _Done(lanes, lanes)
+            same = self._done.get((act, lanes), _Done(0, 0, told=told)).told == told
+            self._done[act, lanes] = _Done(lanes, lanes, told=told if same else None)
 
     def hand_on(self, lanes: Sequence[int], here: int) -> None:
         """Lanes signal what has been done before, those of each mask to others of their own.
