@@ -284,7 +284,8 @@ class EmulatedWarp(DividedWarp):
         copies = each.has("mbarrier::complete_tx::bytes") and not each.has("multicast::cluster")
         if not copies and not (each.opcode == "mbarrier" and each.has_any("arrive", "expect_tx")):
             return None
-        address = step.get(max(n for n, one in enumerate(each.operands) if isinstance(one, Address)), self)
+        named = [n for n, one in enumerate(each.operands) if isinstance(one, Address)]
+        address = step.get(named[-1], self) if named else None
         place = place_of(from_generic(address)) if address.__class__ is int else None
         return None if place is None else (place, self.cluster.barrier(place).done)
 
