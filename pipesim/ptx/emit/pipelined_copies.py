@@ -8,7 +8,7 @@ the copy is issued, as far as such a product can tell; and it has read its share
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pipesim.model.groups import ENGINE_ACCESSES, TOUCHES_MEMORY
+from pipesim.model.groups import ENGINE_ACCESSES, ISSUES, TOUCHES_MEMORY
 from pipesim.model.ops import Engine, Op, OperandName, Operation, operand
 from pipesim.model.tables import Access
 from pipesim.ptx.emit.record import Stream, StreamRecorder
@@ -82,8 +82,7 @@ def _is(stream: Stream, at: int, body: Sequence[Instruction], *kinds: str) -> bo
 
 
 def _on_tensor_cores(op: Operation) -> bool:
-    named = op[0] in ENGINE_ACCESSES or op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST)
-    return named and operand(op, "engine") == Engine.TCGEN05
+    return op[0] in ISSUES and operand(op, "engine") == Engine.TCGEN05
 
 
 def _reads_one_of(op: Operation, items: Collection[int]) -> bool:

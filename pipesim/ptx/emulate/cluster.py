@@ -136,7 +136,6 @@ class Cluster(ClusterMemory):
         self.warps_of_cta = -(-self.threads // 32)
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
-        self.uncertified = False
         self.too_early: set[Place] = set()  #: mbarriers that were used before their init
         self.begin: frozenset[int] = frozenset()  #: agents that run before the others, since they initialise them
         self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took

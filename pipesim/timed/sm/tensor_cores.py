@@ -119,8 +119,6 @@ class TensorCores:
         self._begun = [0] * len(agents)  # of what was given
         cores: dict[tuple[int, int], _Core] = {}
         self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
-        # the cores as they were when something was given last, and by agent what follows from that if no other comes
-        self._cores = list(cores.values())
         self._issued: list[deque[_IssuedBatch]] = [deque() for _ in agents]
         self._done = [0] * len(agents)
         self.given = [0] * len(agents)

@@ -116,8 +116,6 @@ def _arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     number = one_of(warp, step.get(at + 1, warp), "the count or bytes of an arrive") if extra else 0
     expects = each.has("expect_tx")
     drop = each.has("arrive_drop")
-    if drop or each.has("noComplete"):
-        cluster.uncertified = True
     for place, by in _told(cluster, warp, step, at).items():
         lanes = by.bit_count()
         count = lanes if expects or not extra else lanes * number
