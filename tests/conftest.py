@@ -11,13 +11,11 @@ All tests marked ``gpu`` run in one process, however many there are: two would s
 deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.
 """
 
-import faulthandler
 import gc
 import os
 import signal
 import sys
 import threading
-import time
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -26,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
-from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -37,9 +34,6 @@ if TYPE_CHECKING:
 #: A small matrix is inverted in no time by one thread; several wait for one another in a loop, as long as others run.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before anybody imports numpy
 
-
-HANGS_S = 300  #: a test that takes longer hangs
-REARMED_S = 30  #: how often that limit is set anew
 
 gc.disable()  # until tests are collected: next to nothing of what that makes is garbage
 #: What some values of -m leave out; of others all tests are made, and pytest chooses.
@@ -171,28 +165,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> Any:
     return OneProcessOnTheGpu(config, log)
 
 
-class Watchdog:
-    """Ends a process whose test hangs, with a traceback of every thread.
-
-    Pytest's own (``faulthandler_timeout``) starts and ends a thread for every test: a twentieth of the fast lane.
-    """
-
-    def __init__(self) -> None:
-        self.set_at = float("-inf")
-
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if (now := time.monotonic()) > self.set_at + REARMED_S:
-            self.set_at, stderr = now, item.config.stash[fault_handler_stderr_fd_key]
-            faulthandler.dump_traceback_later(HANGS_S + REARMED_S, file=stderr, exit=True)
-
-    def pytest_sessionfinish(self) -> None:
-        faulthandler.cancel_dump_traceback_later()
-
-
 class FewMessages:
     """A worker of pytest-xdist that tells of a test only what its caller shows: of six messages the two that matter.
 
-    Each is written and read by Python code, in both processes: a fifth of the fast lane.
+    Each is written and read by Python code, in both processes: some tenth of the fast lane.
     """
 
     def __init__(self, worker: Any) -> None:
@@ -208,11 +184,10 @@ class FewMessages:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """The limit of each test; and fewer messages, where neither durations nor a file of results are asked for."""
+    """Fewer messages, where neither durations nor a file of results are asked for."""
     manager, option = session.config.pluginmanager, session.config.option
-    manager.register(Watchdog())
     for worker in [each for each in manager.get_plugins() if type(each).__name__ == "WorkerInteractor"]:
-        if option.durations is None and option.xmlpath is None:
+        if hasattr(worker, "sendevent") and option.durations is None and option.xmlpath is None:
             manager.register(FewMessages(worker))
 
 
