@@ -35,10 +35,11 @@ BUDGETS = (
     # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 900,
     # words of which a part is data 400, values between bounds and states that are counted otherwise 1,000,
     # branches that all threads of a CTA take alike 220, plain stores and bulk reductions between CTAs 110,
-    # elements of free arrays with all values of their type 130, tensor maps that a kernel changes 270.
-    Budget("pipesim", ".py", 131_640),
+    # elements of free arrays with all values of their type 130, tensor maps that a kernel changes 270,
+    # every combination of several words 410; of what was there some 600 lines are gone.
+    Budget("pipesim", ".py", 131_690),
     Budget("hwkernels", ".py", 9_535),
-    Budget("tests", ".py", 83_060),  # the aim is 62,000
+    Budget("tests", ".py", 83_150),  # the aim is 62,000
     Budget("tools", ".py", 9_220),
     Budget("docs", "", 13_165),  # the aim is 12,000
 )
