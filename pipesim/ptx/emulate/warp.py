@@ -275,10 +275,10 @@ class EmulatedWarp(DividedWarp):
         if step.hands_on and not step.instruction.has_any(*_ARRIVES):
             self.apart.hand_on([mask], here)
         if step.act is not None:
-            told = self._told(step) if mask != self.live else None
+            told = self._signalled_phase(step) if mask != self.live else None
             self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live, told=told)
 
-    def _told(self, step: DecodedStep) -> tuple[Place, int] | None:
+    def _signalled_phase(self, step: DecodedStep) -> tuple[Place, int] | None:
         """The one mbarrier on which lanes arrive, or of which a copy completes bytes, and its phase."""
         each = step.instruction
         copies = each.has("mbarrier::complete_tx::bytes") and not each.has("multicast::cluster")
