@@ -2,12 +2,18 @@
 
 That is one schedule of the launch, a legal one in which copies land as late as possible. What every warp did in it is
 recorded; whether it does the same in every schedule is the proof's question.
+
+A cluster that hangs is followed further: where every warp waits, the phase that is most overdue is completed.
+
+Then it is known what the warps do after a hang, so that corrections can be tried on all of it; the order in which they
+do so is one of many. What lacks something is a guess: the wait for the earliest phase of an mbarrier, since all later
+phases come after it. Where the guess is wrong the cluster hangs again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -19,7 +25,7 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
 from pipesim.model.ops import Op, Space, operand
-from pipesim.ptx.emit.record import FirstParities, Place, WaysDiffer
+from pipesim.ptx.emit.record import FirstParities, Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
@@ -29,7 +35,7 @@ from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges
 from pipesim.ptx.emulate.memory import RANK_SHIFT
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import WARP, Value
-from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, WaitCounts, most_overdue
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
@@ -37,6 +43,7 @@ from pipesim.ptx.launch.values import Launch
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 ENDLESS = "a loop without end: each lap of it leaves everything as it was"
+_MOST_COMPLETED = 4_000  #: phases; beyond them nothing is guessed
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
 _TOKEN = 1 << 62  #: added to a state that an arrive returns, whose low bits are those of the barrier's address
@@ -139,7 +146,7 @@ class Cluster(ClusterMemory):
         self.too_early: set[Place] = set()  #: mbarriers that were used before their init
         self.begin: frozenset[int] = frozenset()  #: agents that run before the others, since they initialise them
         self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took
-        self.completed, self._wait_counts = 0, WaitCounts()
+        self.completed, self._wait_counts = 0, _WaitCounts()
         self.first_parities: FirstParities = {}
         self._turns: Counter[tuple[int, Place]] = Counter()
         self.closed: Counter[int] = Counter()  #: groups of products of wgmma, by agent
@@ -236,9 +243,9 @@ class Cluster(ClusterMemory):
 
     def _complete_overdue(self) -> bool:
         """Complete the phase that a cluster lacks which hangs; False if nothing waits, or it is not to be done."""
-        if not self.past_hangs or self.completed >= MOST_COMPLETED:
+        if not self.past_hangs or self.completed >= _MOST_COMPLETED:
             return False
-        warp = most_overdue(self.recorder, self.warps, self.barriers, self._wait_counts)
+        warp = _most_overdue(self.recorder, self.warps, self.barriers, self._wait_counts)
         if warp is None:
             return False
         self.completed += 1
@@ -359,3 +366,38 @@ class Cluster(ClusterMemory):
         for each in ended:
             self.recorder.add(each.agent, named.all_of_cta, Op.BAR_SYNC, barrier, threads, each.threads)
         named.complete()
+
+
+@dataclass
+class _WaitCounts:
+    """How often each agent has waited for each mbarrier, as far as its code was counted."""
+
+    _counted: Counter[int] = field(default_factory=Counter)
+    _times: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def of(self, agent: int, barrier: int, code: Sequence[tuple[int, ...]]) -> int:
+        """Of one agent with this code, which only grows."""
+        new, self._counted[agent] = code[self._counted[agent] :], len(code)
+        self._times.update((agent, operand(each, "barrier")) for each in new if each[0] in BY_PARITY)
+        return self._times[agent, barrier]
+
+
+def _most_overdue(
+    recorder: StreamRecorder, warps: Sequence[EmulatedWarp], states: Mapping[Place, BarrierState], counts: _WaitCounts
+) -> EmulatedWarp | None:
+    """The warp that waits for it, None if none waits: for an mbarrier before a named barrier or the cluster.
+
+    Of equal phases that of the barrier for which the warp has waited least often, as of a stage that is filled; of
+    named barriers that of the fewest threads: a meeting of the whole CTA is last for all.
+    """
+    places = list(recorder.barriers)
+
+    def rank(warp: EmulatedWarp) -> tuple[int, int, int]:
+        code = recorder.streams[warp.agent].code
+        op = code[-1]
+        if op[0] not in BY_PARITY:
+            return (1, operand(op, "threads"), 0) if op[0] in ON_NAMED_BARRIER else (2, 0, 0)
+        mine = operand(op, "barrier")
+        return 0, states[places[mine]].done, counts.of(warp.agent, mine, code)
+
+    return min((warp for warp in warps if warp.status is Status.BLOCKED), key=rank, default=None)

@@ -1,19 +1,9 @@
-"""One warp: what its lanes execute, instruction by instruction, until it is blocked, stopped or ended.
+"""One warp: what its lanes execute, instruction by instruction, until it is blocked, stopped or ended."""
 
-A cluster that hangs is followed further: where every warp waits, the phase that is most overdue is completed.
+from collections.abc import Callable
 
-Then it is known what the warps do after a hang, so that corrections can be tried on all of it; the order in which they
-do so is one of many. What lacks something is a guess: the wait for the earliest phase of an mbarrier, since all later
-phases come after it. Where the guess is wrong the cluster hangs again.
-"""
-
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-
-from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER
-from pipesim.model.ops import Op, operand
-from pipesim.ptx.emit.record import Place, StreamRecorder
+from pipesim.model.ops import Op
+from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.global_memory.waits_for_words import LoopOfWait
@@ -436,41 +426,3 @@ class EmulatedWarp(DividedWarp):
 def _with(registers: list[Value], register: int, value: int) -> list[Value]:
     """A copy of the registers, in which one has another value."""
     return [*registers[:register], value, *registers[register + 1 :]]
-
-
-MOST_COMPLETED = 4_000  #: phases; beyond them nothing is guessed
-
-
-class WaitCounts:
-    """How often each agent has waited for each mbarrier, as far as its code was counted."""
-
-    def __init__(self) -> None:
-        self._counted: Counter[int] = Counter()
-        self._times: Counter[tuple[int, int]] = Counter()
-
-    def of(self, agent: int, barrier: int, code: Sequence[tuple[int, ...]]) -> int:
-        """Of one agent with this code, which only grows."""
-        new, self._counted[agent] = code[self._counted[agent] :], len(code)
-        self._times.update((agent, operand(each, "barrier")) for each in new if each[0] in BY_PARITY)
-        return self._times[agent, barrier]
-
-
-def most_overdue(
-    recorder: StreamRecorder, warps: Sequence[EmulatedWarp], states: Mapping[Place, BarrierState], counts: WaitCounts
-) -> EmulatedWarp | None:
-    """The warp that waits for it, None if none waits: for an mbarrier before a named barrier or the cluster.
-
-    Of equal phases that of the barrier for which the warp has waited least often, as of a stage that is filled; of
-    named barriers that of the fewest threads: a meeting of the whole CTA is last for all.
-    """
-    places = list(recorder.barriers)
-
-    def rank(warp: EmulatedWarp) -> tuple[int, int, int]:
-        code = recorder.streams[warp.agent].code
-        op = code[-1]
-        if op[0] not in BY_PARITY:
-            return (1, operand(op, "threads"), 0) if op[0] in ON_NAMED_BARRIER else (2, 0, 0)
-        mine = operand(op, "barrier")
-        return 0, states[places[mine]].done, counts.of(warp.agent, mine, code)
-
-    return min((warp for warp in warps if warp.status is Status.BLOCKED), key=rank, default=None)

@@ -4,7 +4,7 @@ import pytest
 
 from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.ways import CopyGroups
+from pipesim.ptx.emulate.lanes.copy_groups import CopyGroups
 from tests.support.small_ptx import SET_UP, program_of, word
 
 START = SET_UP.format(first=1, count=1) + """ mov.u64 %rd1, 268435456;
