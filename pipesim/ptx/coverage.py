@@ -177,7 +177,8 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     at_once = storing_at_once(accesses, words.cluster.recorder) if accesses else frozenset[int]()
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
-    computes = uncounted_loops(kernel.function, kernel.code.regions.graph, kernel.code.regions.uses, followed)
+    regions, values = kernel.code.regions, words.cluster.image.values_of
+    computes = uncounted_loops(kernel.function, regions.graph, regions.uses, followed, values)
     contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
     policies = sorted((notes.policies | memory.policies).items())
     apart = sorted(notes.apart | kernel.code.of_lanes_together)

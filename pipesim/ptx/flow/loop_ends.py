@@ -4,48 +4,53 @@ A loop on which no synchronisation depends is not followed, and what comes after
 other reason to do so than that the loop is left.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.graph import Graph, Loop
 from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special, Vector
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special, Vector, parts_of
 
 _SIZES = ("%ntid", "%nctaid", "%cluster_nctaid", "%nclusterid")  #: none of them is 0
 _MOST_WRITERS = 64  #: that are looked at for one register
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "lo": "hi", "ls": "hs", "hi": "lo", "hs": "ls"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "lo": "hs", "ls": "hi", "hi": "ls", "hs": "lo"}
+#: The values of a word of the parameters, the least and the greatest of several, by its offset and bytes; () for any.
+Words = Callable[[int, int], tuple[int, ...]]
 
 
-def uncounted_loops(function: Function, graph: Graph, uses: Uses, followed: Collection[int]) -> tuple[int, ...]:
+def uncounted_loops(
+    function: Function, graph: Graph, uses: Uses, followed: Collection[int], words: Words
+) -> tuple[int, ...]:
     """The first position of each loop of which no branch that leaves it is ``followed``, and that does not count.
 
     Any set of blocks in which a lane may go around is one, with as many entries as it has, also as a part of another
     one: without the blocks from which a followed branch leaves that, those of its synchronisation, or its entries.
     """
-    found: set[int] = set()
+    found, places = set[int](), ParameterPlaces(function, uses)
+
+    def counts(blocks: frozenset[int], exits: list[int]) -> bool:
+        """Whether a loop has one entry and counts to a bound."""
+        header, *others = graph.entries(blocks)
+        loop = Loop(header, blocks, tuple(sorted(blocks.intersection(graph.blocks[header].predecessors))))
+        return not others and any(map(_CountingLoop(function, graph, uses, loop, places, words).is_counted, exits))
+
     waiting = [graph.reachable]
     while waiting:
         for blocks in graph.components(waiting.pop()):
             exits, entries = graph.exits(blocks), graph.entries(blocks)
             if exits:
                 cut = [graph.block_of[at] for at in exits if at in followed]
-                if not cut and not _counts(function, graph, uses, blocks, exits):
+                if not cut and not counts(blocks, exits):
                     found.add(graph.blocks[min(entries)].first)
             else:
                 kept = (each for each in function.body if each.position in followed)
                 cut = [graph.block_of[each.position] for each in kept if synchronises(each)]
             waiting.append(blocks.difference(cut if blocks.intersection(cut) else entries))
     return tuple(sorted(found))
-
-
-def _counts(function: Function, graph: Graph, uses: Uses, blocks: frozenset[int], exits: list[int]) -> bool:
-    """Whether a loop has one entry and counts to a bound."""
-    header, *others = graph.entries(blocks)
-    backs = tuple(sorted(blocks.intersection(graph.blocks[header].predecessors)))
-    return not others and any(map(_CountingLoop(function, graph, uses, Loop(header, blocks, backs)).is_counted, exits))
 
 
 class _Step(NamedTuple):
@@ -66,8 +71,10 @@ class _Comparison(NamedTuple):
 class _CountingLoop:
     """One loop, and the writers of the function's registers."""
 
-    def __init__(self, function: Function, graph: Graph, uses: Uses, loop: Loop) -> None:
-        self._function, self._graph, self._loop = function, graph, loop
+    def __init__(
+        self, function: Function, graph: Graph, uses: Uses, loop: Loop, places: ParameterPlaces, words: Words
+    ) -> None:
+        self._function, self._graph, self._loop, self._places, self._words = function, graph, loop, places, words
         self._inner = graph.components(loop.blocks - {loop.header})
         self._inside: dict[str, list[Instruction]] = {}
         self._outside: dict[str, list[Instruction]] = {}
@@ -139,11 +146,27 @@ class _CountingLoop:
             at = moving[0]
         if not isinstance(at, Register) or step is None:
             return False
-        if _passes(_Step(sign * step.by, step.exact), bound, how):
+        step_to = _Step(sign * step.by, step.exact)
+        if all(_passes(step_to, value, how) for value in self._values(bound) or (None,)):
             return True
         if how.relation not in ("", "le", "ge", "ls", "hs") or not step.exact:
             return False
         return abs(step.by) == 1 or all(self._is_multiple(one, step.by, set()) for one in (at, *distance))
+
+    def _values(self, bound: Operand) -> tuple[int, ...]:
+        """What a bound is, the least and the greatest of several values; () where the launch does not say it."""
+        match bound:
+            case Immediate(value):
+                return (value,)
+            case Register(name):
+                load, *others = self._outside.get(name, (None,))
+                offset = self._places.parameter(load.operands[-1]) if load and load.opcode == "ld" else None
+                if load is None or others or offset is None:
+                    return ()
+                size, into = int(load.modifiers[-1][1:]) // 8, load.operands[0]
+                return self._words(offset + (parts_of(into) or (into,)).index(bound) * size, size)
+            case _:
+                return ()
 
     def _step(self, name: str, width: int) -> _Step | None:
         """By how much a register changes from lap to lap; None if it is not known to be another one."""
@@ -228,17 +251,17 @@ class _CountingLoop:
                 return False
 
 
-def _passes(step: _Step, bound: Operand, how: _Comparison) -> bool:
+def _passes(step: _Step, bound: int | None, how: _Comparison) -> bool:
     """Whether steps do not jump over all the numbers that leave the loop, those beyond a ``bound``.
 
-    Of a bound that is not a number: as it is not within a step of the greatest or the least number, but for 0.
+    Of a bound that is not known: as it is not within a step of the greatest or the least number, but for 0.
     """
     if not how.relation:
         return False
     least, up = -(1 << how.width - 1) if how.is_signed else 0, how.relation in ("gt", "ge", "hi", "hs")
-    if not isinstance(bound, Immediate):
+    if bound is None:
         return (step.by > 0) is up and (up or how.is_signed)
-    value = (bound.value - least) % (1 << how.width) + least
+    value = (bound - least) % (1 << how.width) + least
     beyond = least + (1 << how.width) - 1 - value if up else value - least
     beyond += how.relation in ("ge", "le", "hs", "ls")
     return beyond >= (abs(step.by) if step.exact else 1 << how.width - 2)

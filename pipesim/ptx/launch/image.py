@@ -200,6 +200,13 @@ class Image:
         """The unsigned value of this many bytes at an offset of the parameters; None if one of them is unknown."""
         return self.load(PARAMETERS + offset, size)
 
+    def values_of(self, offset: int, size: int) -> tuple[int, ...]:
+        """The values of this many bytes of the parameters, of several the least and the greatest; () for any."""
+        word, now = self.free_words.get(PARAMETERS + offset), self.parameter(offset, size)
+        if word is not None:
+            return word.free.low, max(word.free.high, word.free.most)
+        return () if now is None else (now,)
+
     def load(self, address: int, size: int) -> int | None:
         """The unsigned value of this many bytes at a generic or global address; None if one of them is unknown."""
         region = self._region(address)

@@ -35,12 +35,15 @@ MAY_NOT = {
 REST = " and.b32 %r19, %r20, 3;\n sub.s32 %r18, %r20, %r19;\n"  # what is left of n by fours
 
 
-@pytest.mark.parametrize("loop", [*ENDS, *MAY_NOT])
-def test_that_a_loop_ends_is_assumed_unless_it_counts_to_a_bound(loop: str) -> None:
+@pytest.mark.parametrize("loop", [*ENDS, *MAY_NOT, 2**31 - 3, 2**31 - 2])
+def test_that_a_loop_ends_is_assumed_unless_it_counts_to_a_bound(loop: str | int) -> None:
+    """By threes below 2^31 - 3 it comes to a number that is not below; below 2^31 - 2 to -2^31."""
+    bound, loop = (loop, "to a bound") if isinstance(loop, int) else (None, loop)
     body = f"{BEFORE}{REST}lap:\n{(ENDS | MAY_NOT)[loop]}{BACK}"
-    program = program_of(body, params=".param .u32 n", values=[word(None)])
+    program = program_of(body, params=".param .u32 n", values=[word(bound)])
     assert check(program).verdict is Verdict.PROVED
-    said = [Assumed(Assumption.LOOPS, "the loop at small.ptx:28 ends")] if loop in MAY_NOT else []
+    may_not = loop in MAY_NOT or bound == 2**31 - 2
+    said = [Assumed(Assumption.LOOPS, "the loop at small.ptx:28 ends")] if may_not else []
     assert list(program.coverage.assumed) == said
 
 
