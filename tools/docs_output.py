@@ -28,6 +28,7 @@ from unittest import mock
 from pipesim.cli.main import COMMANDS
 from pipesim.cli.main import main as pipesim
 from pipesim.model.ops import OPERANDS
+from pipesim.model.tables import WORK_CLASSES
 from pipesim.report.text.words import percent
 from pipesim.timed.profile import FIELDS, load_profile, profile_names
 from tests.support.plain_cuda import PLAIN, PlainKernel
@@ -43,7 +44,7 @@ _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came de
 _PYTEST_READS = {"CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "PYTEST_THEME", "PYTHONPATH"}
 _SECONDS = re.compile(r"in \d+\.\d+s\b")
 _TABLE = re.compile(
-    r"(<!-- (operations|options|profile fields|protocols|stated errors|plain kernels) -->\n)((?:\|.*\n)*)"
+    r"(<!-- (operations|options|profile fields|work classes|protocols|stated errors|plain kernels) -->\n)((?:\|.*\n)*)"
 )
 
 
@@ -157,8 +158,9 @@ def _table(found: re.Match[str]) -> str:
             for op, names in OPERANDS.items()
         ]
         return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
-    rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
-    return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"
+    named = WORK_CLASSES if kind == "work classes" else FIELDS
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in named.items()]
+    return head + "\n".join(["| name | meaning |", "|---|---|", *rows]) + "\n"
 
 
 def _options() -> Iterator[tuple[str, list[str]]]:

@@ -46,15 +46,10 @@ def _ref(name: str) -> Schema:
 
 def program() -> Schema:
     """``program.json`` (docs/flat-program.md): an operation is its line, its name, and the operands of that name."""
-    space = {"enum": [each.name for each in Space]}
     by_operands: dict[int, list[str]] = {}
     for op, names in OPERANDS.items():
         by_operands.setdefault(len(names), []).append(op.name)
-    operations = [
-        row(INTEGER, {"enum": names}) | {"items": INTEGER, "minItems": 2 + count, "maxItems": 2 + count}
-        for count, names in sorted(by_operands.items())
-    ]
-    amounts = {kind: _ref("amount") | {"description": meaning} for kind, meaning in WORK_CLASSES.items()}
+    operations = [row(INTEGER, {"enum": names}, *[INTEGER] * count) for count, names in sorted(by_operands.items())]
     members: dict[str, Schema] = {
         "format": {"const": "pipesim-program"},
         "version": {"const": PROGRAM_VERSION},
@@ -67,12 +62,12 @@ def program() -> Schema:
         "agents": rows(row(INTEGER, INTEGER, INTEGER, TEXT, INTEGER)),
         "barriers": rows(row(INTEGER, TEXT, INTEGER)),
         "named_barriers": rows(row(INTEGER, INTEGER)),
-        "accesses": rows(row(space, INTEGER, INTEGER, INTEGER)),
-        "tiles": rows(row(TEXT, space, INTEGER, INTEGER, INTEGER, INTEGER)),
-        "loops": _ref("texts"),
-        "sources": _ref("texts"),
-        "notes": _ref("texts"),
-        "pipelines": _ref("texts"),
+        "accesses": rows(row(_ref("space"), INTEGER, INTEGER, INTEGER)),
+        "tiles": rows(row(TEXT, _ref("space"), INTEGER, INTEGER, INTEGER, INTEGER)),
+        "loops": rows(TEXT),
+        "sources": rows(TEXT),
+        "notes": rows(TEXT),
+        "pipelines": rows(TEXT),
         "launch_registers": INTEGER,
         "architecture": INTEGER,
         "coverage": _coverage(),
@@ -81,7 +76,7 @@ def program() -> Schema:
         "stored": rows(INTEGER),
         "filled": rows(INTEGER),
         "unsure": rows(row(INTEGER, INTEGER, INTEGER)),
-        "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
+        "work": rows(row(INTEGER, TEXT, table(NATURAL) | {"propertyNames": {"enum": list(WORK_CLASSES)}})),
         "code": rows(rows({"anyOf": operations})),
     }
     # files of earlier versions, and of programs without them, leave these out
@@ -89,16 +84,15 @@ def program() -> Schema:
         *("pipelines", "launch_registers", "architecture", "coverage"),
         *("cut", "silent", "stored", "filled", "unsure", "work"),
     )
-    defs = {"texts": rows(TEXT), "amount": NATURAL}
-    form = record(members, optional=optional)
-    return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)
+    form, title = record(members, optional=optional), "a flat program (docs/flat-program.md)"
+    return schema_document("program", PROGRAM_VERSION, title, form, {"space": {"enum": [each.name for each in Space]}})
 
 
 def _coverage() -> Schema:
-    members: dict[str, Schema] = {each.name: _ref("texts") for each in fields(Coverage)}
-    members["assumed"] = rows(row({"enum": [each.value for each in Assumption]}, TEXT, _ref("texts")))
+    members: dict[str, Schema] = {each.name: rows(TEXT) for each in fields(Coverage)}
+    members["assumed"] = rows(row({"enum": [each.value for each in Assumption]}, TEXT, rows(TEXT)))
     members["forbidden"] = rows(row({"enum": list(FORBIDDEN)}, TEXT, TEXT, TEXT, TEXT, INTEGER, TEXT))
-    members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, _ref("texts")))
+    members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, rows(TEXT)))
     members["ctas"] = rows(NATURAL)
     uses: Schema = {"enum": [each.value for each in EarlierUse]}
     kinds: Schema = {"enum": [each.value for each in LaunchAct]}
@@ -134,7 +128,9 @@ def launch() -> Schema:
     optional = tuple(members.keys() - {"format", "version", "grid", "block"})
     defs: dict[str, Schema] = {
         "content": {"anyOf": list(_contents())},
-        "fields": rows(_content_with("offset", NATURAL, "offset")),
+        "fields": rows(_content_with("offset", NATURAL) | {"required": ["offset"]}),
+        "type": {"enum": list(TYPES)},
+        "earlier": {"enum": [each.value for each in EarlierUse]},
         "shape": {"type": "array", "items": POSITIVE, "minItems": 1, "maxItems": 3},
         "sizes": {"type": "array", "items": NATURAL, "maxItems": 5},
     }
@@ -144,8 +140,7 @@ def launch() -> Schema:
 
 def _contents() -> Iterator[Schema]:
     """What a parameter or a field of each kind has."""
-    types: Schema = {"enum": list(TYPES)}
-    earlier: dict[str, Schema] = {"earlier": {"enum": [each.value for each in EarlierUse]}}
+    types, earlier = _ref("type"), {"earlier": _ref("earlier")}
     words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
     tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
     tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes")) | earlier
@@ -166,9 +161,8 @@ def _contents() -> Iterator[Schema]:
         yield {"properties": {"kind": {"const": kind}, **of_kind}, "required": ["kind", *needed]}
 
 
-def _content_with(name: str, value: Schema, *needed: str) -> Schema:
-    each = {"type": "object", "properties": {name: value}, "required": list(needed)}
-    return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
+def _content_with(name: str, value: Schema) -> Schema:
+    return {**_ref("content"), "type": "object", "properties": {name: value}, "unevaluatedProperties": False}
 
 
 def launch_index() -> Schema:
@@ -196,8 +190,11 @@ def launch_index() -> Schema:
 def profile() -> Schema:
     """A latency profile (docs/latency-profile.md)."""
     values = {
-        name: _ref("constant") | ({"maximum": AT_MOST[name]} if name in AT_MOST else {}) | {"description": meaning}
-        for name, meaning in FIELDS.items()
+        "type": "object",
+        "properties": {name: {**NATURAL, "maximum": most} for name, most in AT_MOST.items()},
+        "required": [name for name in FIELDS if name not in OF_WORDS],
+        "additionalProperties": {**NATURAL, "maximum": MAX_VALUE},
+        "propertyNames": {"anyOf": [{"enum": list(FIELDS)}, {"pattern": f"^{WORK_CONSTANT.pattern}$"}]},
     }
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
     thousandths: Schema = {"type": "integer", "minimum": 0, "maximum": MOST_PERMILLE}
@@ -218,15 +215,13 @@ def profile() -> Schema:
         "units": {"const": "SM cycles, bytes"},
         "fitted": TEXT,
         "errors": rows(record(launches | error_numbers)),
-        "how": record({way: _ref("texts") for way in WAYS}, optional=WAYS),
-        "values": record(values, optional=tuple(OF_WORDS))
-        | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},
+        "how": record({way: rows(TEXT) for way in WAYS}, optional=WAYS),
+        "values": values,
     }
     form = record(members)
     # Where a calibration wrote it: its pipesim, and the recordings that were fitted.
-    form["properties"] |= {"pipesim": TEXT, "inputs": _ref("texts")}
-    defs: dict[str, Schema] = {"constant": {**NATURAL, "maximum": MAX_VALUE}, "texts": rows(TEXT)}
-    return schema_document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, defs)
+    form["properties"] |= {"pipesim": TEXT, "inputs": rows(TEXT)}
+    return schema_document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, {})
 
 
 def trace_metadata() -> Schema:

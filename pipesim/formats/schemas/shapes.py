@@ -1,5 +1,6 @@
 """The parts that schemas are made of, and Python types as schemas."""
 
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -38,6 +39,7 @@ Schema = dict[str, Any]
 TEXT, INTEGER, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 NATURAL: Schema = {"type": "integer", "minimum": 0}
 POSITIVE: Schema = {"type": "integer", "minimum": 1}
+LISTS = {"integers": INTEGER, "texts": TEXT}
 #: The sentences that a document has beside a dataclass's fields, or instead of them (``report/pages/document.py``).
 SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...], "brief": Brief},
@@ -72,17 +74,23 @@ SENTENCES: Mapping[type, dict[str, Any]] = {
 def record(members: Mapping[str, Schema], *, optional: Sequence[str] = ()) -> Schema:
     """An object with these members and no others."""
     required = [name for name in members if name not in optional]
-    return {"type": "object", "properties": dict(members), "required": required, "additionalProperties": False}
+    needed = {"required": required} if required else {}
+    return {"type": "object", "properties": dict(members), **needed, "additionalProperties": False}
 
 
 def row(*items: Schema) -> Schema:
-    """A list with exactly these items."""
-    return {"type": "array", "prefixItems": list(items), "minItems": len(items), "maxItems": len(items)}
+    """A list with exactly these items; the equal ones at its end are said once."""
+    first = list(items)
+    while first[-2:-1] == [items[-1]]:
+        first.pop()
+    prefix = {"prefixItems": first[:-1]} if first[:-1] else {}
+    return {"type": "array", **prefix, "items": items[-1], "minItems": len(items), "maxItems": len(items)}
 
 
 def rows(item: Schema) -> Schema:
-    """A list of such items."""
-    return {"type": "array", "items": item}
+    """A list of such items; those of texts and of integers are defined once in a document."""
+    name = next((name for name, each in LISTS.items() if each == item), "")
+    return {"$ref": f"#/$defs/{name}"} if name else {"type": "array", "items": item}
 
 
 def table(item: Schema) -> Schema:
@@ -95,30 +103,26 @@ def error() -> Schema:
     return record({"kind": TEXT, "fact": TEXT, "place": TEXT, "cause": TEXT, "correction": TEXT})
 
 
-def schema_document(
-    name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema] | None = None
-) -> Schema:
+def schema_document(name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema]) -> Schema:
     """A whole schema; its ``$id`` has its version."""
     head = {"$schema": DRAFT, "$id": f"urn:pipesim:schema:{name}:{version}", "title": title}
-    return head | body | ({"$defs": dict(sorted(defs.items()))} if defs else {})
-
-
-def lower_names(kind: type[Enum]) -> list[str]:
-    """The members of an enum as answers name them."""
-    return [member.name.lower() for member in kind]
+    said = json.dumps([body, defs])
+    lists = {each: {"type": "array", "items": item} for each, item in LISTS.items() if f"$defs/{each}" in said}
+    every = dict(sorted([*lists.items(), *defs.items()]))
+    return head | body | ({"$defs": every} if every else {})
 
 
 class TypeSchemas:
     """Python types as schemas, as ``export/as_json.py`` writes their values; ``defs`` collects the dataclasses.
 
-    ``enum``: how the members of an enum are written; ``nothing``: how None is.
+    ``enum``: how the members of an enum are written, as answers name them if not given; ``nothing``: how None is.
     """
 
-    def __init__(self, enum: Callable[[type[Enum]], list[str]] = lower_names, nothing: Schema = NOTHING) -> None:
+    def __init__(self, enum: Callable[[type[Enum]], list[str]] | None = None, nothing: Schema = NOTHING) -> None:
         self.defs: dict[str, Schema] = {}
         self._nothing = nothing
         self._names: dict[type, str] = {}
-        self._enum = enum
+        self._enum = enum or (lambda kind: [member.name.lower() for member in kind])
 
     def schema(self, kind: Any) -> Schema:
         """The schema of a type; a schema given instead stays as it is."""
