@@ -1,8 +1,7 @@
-"""Record the repository's traces on the GPU of this machine: ``python tools/record_traces.py --into traces``.
+"""Record again what is stored, on the GPU of this machine: ``python tools/record_traces.py "h200/gemm*" --into DIR``.
 
-Writes one file for each configuration, named after it, into the folder of the device. Existing files are left alone
-unless ``--force`` is given. ``--only WORD`` keeps the configurations whose label contains WORD. ``--kernel NAME`` takes
-the configurations of another kernel of the registry than producer_consumer.
+Each configuration of the stored traces whose names have the pattern goes to a file that is named after it, in the
+folder of the device. Existing files are left alone unless ``--force`` is given.
 """
 
 import argparse
@@ -13,28 +12,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 
 from hwkernels.capture import capture
 from hwkernels.capture.twin_subject import recorded_request
-from hwkernels.twins import find_twin, kernel_names
 from pipesim.errors import PipesimError
-from pipesim.trace.files import write_trace
-from pipesim.trace.library import trace_name
+from pipesim.trace.files import read_meta, write_trace
+from pipesim.trace.library import trace_folder, trace_name
 
 
 def main() -> int:
-    """Record the plan; 1 if any capture failed."""
+    """Record them; 1 if any capture failed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pattern", help="of stored traces, below the folder of all")
     parser.add_argument("--into", type=Path, required=True, help="folder; the device's folder is made in it")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
-    parser.add_argument("--only", default="", help="keep the configurations whose repr contains this")
-    parser.add_argument("--kernel", choices=kernel_names(), default="producer_consumer", help="the kernel to record")
     options = parser.parse_args()
     failed = 0
-    for recorded in find_twin(options.kernel).recorded:
-        request = recorded_request(options.kernel, recorded)
-        label = repr(request)
-        if options.only not in label:
-            continue
+    for stored in sorted(trace_folder().glob(f"{options.pattern}.parquet")):
         try:
-            trace = capture(request)
+            trace = capture(recorded_request(read_meta(stored)))
             path = options.into / trace_name(trace.meta)
             if path.exists() and not options.force:
                 print(f"kept     {path}")
@@ -42,7 +35,7 @@ def main() -> int:
             write_trace(trace, path, force=options.force)
         except PipesimError as error:
             failed += 1
-            print(f"FAILED   {label}\n{error}")
+            print(f"FAILED   {stored}\n{error}")
             continue
         lost = sum(sum(c.dropped) for c in trace.meta.ctas)
         print(

@@ -10,29 +10,24 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.source_recorder.table_file import Spelling, Variant, table_text, variants_of
+from hwkernels.source_recorder.table_file import Spelling, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from hwkernels.twins.twin import Params, Twin
 from pipesim.model.program import Program
 from pipesim.targets import find
-from pipesim.trace.sites import site_table
 
 #: Sites that stand elsewhere than in program order: the traces that are stored came before the sites of the residual.
 _MOVED = {"epilogue_residual": {"epilogue_arrive_output_empty": "epilogue_got_output_full"}}
 
 
 def text_of(twin: Twin) -> str:
-    """The table's text: for the parameters of every recorded configuration, the usual ones first."""
+    """The table's text, for the usual parameters and others."""
 
     def build(params: Params) -> Program:
         twin.check(params)
         return find(twin.name).build(params, twice=False)
 
-    usual = find(twin.name).defaults
-    recorded = {repr(sorted(each.params.items())): each.params for each in twin.recorded}.values()
-    first, *others = [usual | dict(params) for params in recorded]
-    variants = variants_of(build, twin.defines, first, tuple(twin.ranges))
-    variants += [Variant(twin.defines(params), site_table(build(params))) for params in others]
+    variants = variants_of(build, twin.defines, find(twin.name).defaults, tuple(twin.ranges))
     head = (
         f"Made by tools/tables.py from the protocol {twin.name}: do not edit. table.cuh makes enums of it for the",
         "kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.",

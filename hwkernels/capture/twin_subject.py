@@ -20,12 +20,13 @@ from hwkernels.source_recorder.table import Table
 from hwkernels.twins import REGISTRY, find_twin
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import parse_fault
-from hwkernels.twins.twin import NEVER, Loop, TraceConfig, Twin
+from hwkernels.twins.twin import NEVER, Loop, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
 from pipesim.model.steady import PeriodMarks, period_marks
 from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
+from pipesim.trace.schema import TraceMeta
 from pipesim.trace.sites import site_table
 
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
@@ -245,17 +246,16 @@ class TwinSubject:
         return found | dict(twin.metadata(request.params, self.grid))
 
 
-def recorded_request(name: str, recorded: TraceConfig) -> CaptureRequest:
-    """The request of a configuration that is kept in the repository's traces."""
+def recorded_request(meta: TraceMeta) -> CaptureRequest:
+    """What is asked for to make a recording of a twin again."""
+    subject = TwinSubject(meta.protocol)
     return CaptureRequest(
-        TwinSubject(name, recorded.grid),
-        find(name).defaults | dict(recorded.params),
-        clock=recorded.clock,
-        repetitions=recorded.repetitions,
-        deadline_ms=recorded.deadline_ms,
-        memory=recorded.memory,
-        window=recorded.window,
-        fault=parse_fault(recorded.fault) if recorded.fault else None,
+        replace(subject, grid=meta.grid // prod(subject.shape(meta.params).grid)),
+        meta.params,
+        clock=meta.clock,
+        memory="" if meta.memory == "host" else meta.memory,  # where records go of a launch that does not end
+        window=meta.window,
+        fault=parse_fault(meta.fault) if meta.fault else None,
     )
 
 

@@ -31,20 +31,6 @@ class Range:
 
 
 @dataclass(frozen=True)
-class TraceConfig:
-    """One configuration that belongs into the repository's traces: parameters that differ from the defaults."""
-
-    params: Params = field(default_factory=dict)
-    grid: int = 1
-    clock: str = "clock"
-    repetitions: int = 5
-    deadline_ms: int = 250
-    memory: str = ""
-    window: tuple[int, ...] = ()
-    fault: str = ""
-
-
-@dataclass(frozen=True)
 class Loop:
     """The loop of a twin whose roles all go through one, each site once an iteration.
 
@@ -79,11 +65,11 @@ class Twin:
     for a seed; PIPESIM_RUN_PARAMS follow if they are not among them.
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
     groups that the protocol spells otherwise. ``room``: PIPESIM_ROOM, the most records between two PIPESIM_AT.
-    ``require``: raises ParameterError for values that cannot be combined, of parameters and grid. ``recorded``: what is
-    kept of it in ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its
-    load moves the SM clock off the line between two anchors, beyond what every kernel's does. ``work``: SM cycles that
-    a role may spend between two waits. ``loop``, ``faults``: features that not every twin has. ``alone``: two CTAs must
-    never share an SM. ``alignment``: of the records in shared memory. ``metadata``: what else its traces say.
+    ``require``: raises ParameterError for values that cannot be combined, of parameters and grid. ``units``: what
+    wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its load moves the SM clock off the line
+    between two anchors, beyond what every kernel's does. ``work``: SM cycles that a role may spend between two waits.
+    ``loop``, ``faults``: features that not every twin has. ``alone``: two CTAs must never share an SM. ``alignment``:
+    of the records in shared memory. ``metadata``: what else its traces say.
     """
 
     name: str
@@ -96,7 +82,6 @@ class Twin:
     room: int = 16
     require: Callable[[Params, int], None] | None = None
     units: Callable[[Params], int] = lambda params: params.get("tiles", 0)
-    recorded: tuple[TraceConfig, ...] = ()
     stray_ns: int = 0
     work: Callable[[Params], int] = lambda _params: 0
     loop: Loop | None = None

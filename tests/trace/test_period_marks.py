@@ -10,7 +10,9 @@ from pipesim.model.steady import period_marks, waits_per_trip
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from pipesim.trace.files import read_meta
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.paths import TRACES
 
 #: Iterations enough for a steady state.
 ENOUGH = {
@@ -53,8 +55,8 @@ def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
 @pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str) -> None:
-    with_both = [each for each in REGISTRY[name].recorded if each.clock == "both"]
-    marks = [TwinSubject(name, each.grid).marks(find(name).defaults | dict(each.params)) for each in with_both]
+    with_both = [read_meta(each) for each in TRACES.glob(f"h200/{name}-*-both.parquet")]
+    marks = [TwinSubject(name).marks(each.params) for each in with_both]
     timed = [each for each, (first, last) in zip(with_both, marks, strict=True) if last > first]
     assert any(each.grid == 1 for each in timed)
     assert any(each.grid >= 8 for each in timed)

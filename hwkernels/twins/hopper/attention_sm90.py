@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted_groups
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Twin, dotted_groups
 from pipesim.errors import ConfigurationError, ParameterError
 
 BF16 = 2  #: bytes of an element
@@ -139,10 +139,6 @@ def require_fits(name: str, smem: int) -> None:
         )
 
 
-def _run(**params: int) -> dict[str, int]:
-    return {"fused": 0, "stages": 2, "kv_blocks": 16, **params}
-
-
 ATTENTION_SM90 = Twin(
     "attention_sm90",
     ranges={
@@ -169,21 +165,4 @@ ATTENTION_SM90 = Twin(
     require=_require,
     units=lambda params: params["kv_blocks"],
     stray_ns=TENSOR_STRAY_NS,
-    recorded=(
-        TraceConfig(),
-        TraceConfig(_run()),
-        TraceConfig(_run(kv_blocks=0)),
-        TraceConfig(_run(kv_blocks=1)),
-        TraceConfig(_run(kv_blocks=5, stages=1)),
-        TraceConfig(_run(qk_stages=2)),
-        TraceConfig(_run(depth=64, stages=4)),
-        TraceConfig(_run(depth=64, stages=6, kv_blocks=3)),
-        TraceConfig(_run(num_consumer=1, stages=3, qk_stages=2)),
-        TraceConfig(_run(num_consumer=1, depth=64, block_n=64, stages=8, kv_blocks=24)),
-        TraceConfig(_run(pingpong=0)),
-        TraceConfig(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
-        TraceConfig(_run(), clock="both"),
-        TraceConfig(_run(kv_blocks=12), grid=8),
-        TraceConfig(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
-    ),
 )

@@ -3,7 +3,7 @@
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.hopper.attention_sm90 import BF16, arguments_of, queries_of, require_fits, shape_with
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted_groups
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Twin, dotted_groups
 
 
 def _shape(params: Params, grid: int) -> Shape:
@@ -20,10 +20,6 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
 
 def _require(params: Params, _grid: int) -> None:
     require_fits("attention_sm90_fused", _shape(params, 1).smem_bytes)
-
-
-def _run(**params: int) -> dict[str, int]:
-    return {"kv_blocks": 16, **params}
 
 
 ATTENTION_SM90_FUSED = Twin(
@@ -49,20 +45,4 @@ ATTENTION_SM90_FUSED = Twin(
     require=_require,
     units=lambda params: params["kv_blocks"],
     stray_ns=TENSOR_STRAY_NS,
-    recorded=(
-        TraceConfig(),
-        TraceConfig(_run()),
-        TraceConfig(_run(kv_blocks=0)),
-        TraceConfig(_run(kv_blocks=1)),
-        TraceConfig(_run(kv_blocks=7, stages=2)),
-        TraceConfig(_run(stages=3)),
-        TraceConfig(_run(stages=4)),
-        TraceConfig(_run(kv_blocks=3, depth=64, stages=11)),
-        TraceConfig(_run(num_consumer=1, stages=3)),
-        TraceConfig(_run(num_consumer=1, depth=64, block_n=64, stages=9, kv_blocks=24)),
-        TraceConfig(_run(pingpong=0)),
-        TraceConfig(_run(block_n=64, stages=7), clock="both"),
-        TraceConfig(_run(kv_blocks=12, stages=3), grid=8),
-        TraceConfig(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
-    ),
 )

@@ -4,7 +4,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, TraceConfig, Twin
+from hwkernels.twins.twin import Params, Range, Twin
 from pipesim.errors import ParameterError
 
 _SOURCE_BYTES = 1 << 28
@@ -69,22 +69,4 @@ CLUSTER_MULTICAST = Twin(
         params["shared_bytes"] // params["cluster"],
     ),
     require=_require,
-    recorded=(
-        TraceConfig(),
-        TraceConfig({"tiles": 0}),
-        TraceConfig({"tiles": 1}),
-        TraceConfig({"tiles": 3}),
-        TraceConfig({"cluster": 4}),
-        TraceConfig({"cluster": 4, "tiles": 1}),
-        TraceConfig({"cluster": 4, "stages": 1, "tiles": 8}),
-        TraceConfig({"cluster": 4, "stages": 2, "own_bytes": 16384, "shared_bytes": 16384, "work": 0}),
-        TraceConfig({"stages": 8, "tiles": 40, "work": 200}),
-        TraceConfig({"consumer_warps": 4, "stages": 3, "tiles": 24}),
-        TraceConfig({"tiles": 16, "cluster": 1}),
-        TraceConfig({}, grid=4),
-        TraceConfig({"cluster": 4}, grid=2, clock="both"),
-        TraceConfig({"tiles": 24, "cluster": 1}, clock="both"),
-        TraceConfig({"tiles": 24}, clock="both"),
-        TraceConfig({"tiles": 24}, grid=66, clock="both"),  # one CTA on every SM
-    ),
 )

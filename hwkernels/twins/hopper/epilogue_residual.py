@@ -4,7 +4,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted_groups
+from hwkernels.twins.twin import Params, Range, Twin, dotted_groups
 from pipesim.errors import ParameterError
 
 BETA = 0.75
@@ -12,7 +12,6 @@ _RESPONSE_BYTES, _OUTPUTS, _WARPS = 16, 2, 8
 _SOURCE_BYTES = 1 << 28
 #: How far its load moves the SM clock off the line beyond what others' does. Seen on all SMs of an H200: 9 ns.
 _STRAY_NS = 20
-_LATE = 20_000  #: cycles of a warp that is made slow: some ten times what a tile takes
 
 
 def _defines(params: Params) -> dict[str, int]:
@@ -78,32 +77,4 @@ EPILOGUE_RESIDUAL = Twin(
     groups=dotted_groups("input", "output", "epi_load", "clc", "throttle"),
     require=_require,
     stray_ns=_STRAY_NS,
-    recorded=(
-        TraceConfig(),
-        TraceConfig({"tiles": 0}),
-        TraceConfig({"tiles": 1}),
-        TraceConfig({"tiles": 1, "k_iters": 1, "slices": 1}),
-        TraceConfig({"tiles": 12, "k_iters": 8, "epilogue": 0}),
-        TraceConfig({"tiles": 8, "k_iters": 0}),
-        TraceConfig({"tiles": 8, "residual": 0}),
-        TraceConfig({"tiles": 8, "epi_stages": 1, "accumulators": 1, "clc_stages": 1}),
-        TraceConfig({"tiles": 8, "stages": 1, "slice_bytes": 4096}),
-        TraceConfig({"tiles": 6}, grid=8),
-        TraceConfig({"tiles": 24}, clock="both"),
-        TraceConfig({"tiles": 16}, grid=132, clock="both"),  # one on every SM
-        # CUTLASS's order and upstream's, with the same warps late: the one ends, the other misses arrivals
-        TraceConfig({"tiles": 8, "k_iters": 1, "epilogue": _LATE}),
-        TraceConfig({"tiles": 8, "k_iters": 1, "order_delay": _LATE}),
-        TraceConfig({"tiles": 8, "k_iters": 1, "first_tile_only": 0}, repetitions=1, deadline_ms=50),
-        TraceConfig({"tiles": 8, "k_iters": 16, "first_tile_only": 0, "epilogue": 0}, repetitions=1, deadline_ms=50),
-        TraceConfig({"tiles": 8, "k_iters": 1, "first_tile_only": 0, "epilogue": _LATE}, repetitions=1, deadline_ms=50),
-        TraceConfig(
-            {"tiles": 8, "k_iters": 1, "first_tile_only": 0, "order_delay": _LATE}, repetitions=1, deadline_ms=50
-        ),
-        TraceConfig(
-            {"tiles": 8, "k_iters": 1, "first_tile_only": 0, "order_delay": _LATE, "residual": 0},
-            repetitions=1,
-            deadline_ms=50,
-        ),
-    ),
 )

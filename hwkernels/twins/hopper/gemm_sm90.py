@@ -6,7 +6,7 @@ import numpy.typing as npt
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Twin
 from pipesim.errors import ParameterError
 
 BLOCK_K, GROUP_ROWS, GROUP_THREADS = 64, 64, 128
@@ -101,27 +101,4 @@ GEMM_SM90 = Twin(
     room=48,  # the first step of a consumer also gives every stage to the producer
     require=_require,
     stray_ns=TENSOR_STRAY_NS,
-    recorded=(
-        TraceConfig(),
-        TraceConfig({"tiles": 0}),
-        TraceConfig({"tiles": 0, "drain": 1}),
-        TraceConfig({"tiles": 1, "k_iters": 1}),
-        TraceConfig({"tiles": 1, "k_iters": 3}),
-        TraceConfig({"tiles": 1, "k_iters": 64}),
-        TraceConfig({"stages": 1, "num_consumer": 1, "k_iters": 6}),
-        TraceConfig({"stages": 3, "block_n": 256, "tiles": 3}),
-        TraceConfig({"k_group_size": 2, "k_iters": 15}),
-        TraceConfig({"k_group_size": 4, "drain": 1, "tiles": 3, "k_iters": 18}),
-        TraceConfig({"k_group_size": 2, "stages": 6, "num_consumer": 1, "block_n": 64, "lookahead": 1}),
-        TraceConfig({"lookahead": 1, "drain": 1}),
-        TraceConfig({"lookahead": 1, "num_consumer": 1, "stages": 2, "tiles": 4}),
-        TraceConfig({"epilogue": 4000, "tiles": 6, "k_iters": 4}),
-        TraceConfig({"tiles": 4}, grid=8),
-        TraceConfig(
-            {"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"
-        ),  # one on every SM
-        TraceConfig({"lookahead": 1, "k_iters": 32}, clock="both"),
-        TraceConfig({"tiles": 16}, clock="both"),
-        TraceConfig({"tiles": 16, "k_iters": 8}, grid=8, clock="both"),
-    ),
 )

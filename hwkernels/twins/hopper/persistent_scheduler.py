@@ -4,7 +4,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted_groups
+from hwkernels.twins.twin import Params, Range, Twin, dotted_groups
 from pipesim.errors import ParameterError
 
 _RESPONSE_BYTES = 16
@@ -60,19 +60,4 @@ PERSISTENT_SCHEDULER = Twin(
     nbytes=lambda params: (params["tile_bytes"],),
     groups=dotted_groups("pipe", "clc", "throttle"),
     require=_require,
-    recorded=(
-        TraceConfig(),
-        TraceConfig({"tiles": 0}),
-        TraceConfig({"tiles": 1}),
-        TraceConfig({"tiles": 1, "k_iters": 1}),
-        TraceConfig({"tiles": 24, "k_iters": 2, "tile_bytes": 4096, "work": 200}),
-        TraceConfig({"tiles": 12, "k_iters": 1, "clc_stages": 1, "work": 0}),
-        TraceConfig({"tiles": 12, "stages": 1, "k_iters": 3, "consumer_warps": 1}),
-        TraceConfig({"tiles": 8, "k_iters": 0}),
-        TraceConfig({"tiles": 12, "clc_stages": 4, "consumer_warps": 4, "stages": 6, "tile_bytes": 8192}),
-        TraceConfig({"tiles": 8}, grid=8),
-        TraceConfig({"tiles": 12, "k_iters": 4}, clock="both"),
-        TraceConfig({"tiles": 16}, clock="both"),
-        TraceConfig({"tiles": 24, "k_iters": 2}, grid=132, clock="both"),  # one on every SM
-    ),
 )

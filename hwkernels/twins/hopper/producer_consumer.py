@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, OfLaunch, Output
-from hwkernels.twins.fault import FAULTS, KernelFault
-from hwkernels.twins.twin import NEVER, Faults, Loop, Params, Range, TraceConfig, Twin
+from hwkernels.twins.fault import KernelFault
+from hwkernels.twins.twin import NEVER, Faults, Loop, Params, Range, Twin
 from pipesim.errors import ParameterError
 from pipesim.model.steady import steady_window
 
@@ -108,61 +108,6 @@ def expected_bytes(fault: KernelFault, tile_bytes: int) -> int:
             return tile_bytes
 
 
-def _run(stages: int, kilobytes: int, warps: int, work: int, tiles: int = 64, lanes: int = 1) -> dict[str, int]:
-    return {
-        "stages": stages,
-        "tiles": tiles,
-        "tile_bytes": kilobytes << 10,
-        "consumer_warps": warps,
-        "work": work,
-        "arrive_lanes": lanes,
-    }
-
-
-def _usual(tiles: int = 64, warps: int = 2, lanes: int = 1) -> dict[str, int]:
-    return _run(4, 16, warps, 600, tiles, lanes)
-
-
-def _fault(params: dict[str, int], fault: str) -> TraceConfig:
-    return TraceConfig(params | {"tiles": 24}, fault=fault, deadline_ms=50)
-
-
-_FULL = 132  #: one CTA on every SM of an H100 or H200
-_DEPTHS = (1, 2, 3, 4, 6, 8)
-_LARGEST = 224  #: KB of all tiles of a CTA together
-_GRID = (
-    *(TraceConfig(_run(s, kb, 1, 0)) for kb in (2, 4, 8, 16, 32) for s in _DEPTHS if s * kb <= _LARGEST),
-    *(TraceConfig(_run(s, 4, 4, 600)) for s in _DEPTHS),
-    *(TraceConfig(_run(s, 16, 2, 200)) for s in _DEPTHS),
-    *(TraceConfig(_run(s, 8, 2, 2000)) for s in _DEPTHS),
-    *(TraceConfig(_run(s, 16, 4, 0)) for s in (2, 4, 6)),
-    *(TraceConfig(_run(s, 16, 2, 600), _FULL) for s in _DEPTHS),
-    *(TraceConfig(_run(s, 4, 1, 0), _FULL) for s in (1, 4, 8)),
-    TraceConfig(_run(4, 16, 4, 0), _FULL),
-    TraceConfig(_run(1, 16, 1, 0), _FULL),
-    TraceConfig(_run(4, 32, 4, 0)),
-)
-#: The default's relatives: other clocks, other memory, few tiles, a window.
-_AROUND = (
-    TraceConfig(_usual(warps=1)),
-    TraceConfig(_usual()),
-    TraceConfig(_usual(warps=4)),
-    TraceConfig(_usual(lanes=32)),
-    *(TraceConfig(_usual(tiles)) for tiles in (0, 1, 5)),
-    TraceConfig(_usual(), clock="globaltimer"),
-    TraceConfig(_usual(), clock="both"),
-    TraceConfig(_usual(), _FULL, clock="both"),
-    TraceConfig(_usual(), memory="device"),
-    TraceConfig(_usual(), window=(20, 40)),
-)
-_FAULTY = (
-    *(_fault(_run(3, 4, 2, 200), f"{kind}@7") for kind in FAULTS),
-    _fault(_run(2, 4, 2, 2000), "no_acquire@9"),
-    _fault(_run(2, 4, 2, 2000), "extra_arrive@9"),
-    _fault(_run(1, 16, 1, 0), "no_acquire@9"),  # the copy before is still under way: a trap
-    _fault(_run(3, 1, 2, 200), "expect_less@7"),
-)
-
 PRODUCER_CONSUMER = Twin(
     "producer_consumer",
     ranges={
@@ -179,7 +124,6 @@ PRODUCER_CONSUMER = Twin(
     nbytes=lambda params: (params["tile_bytes"],),
     room=6,
     require=_require,
-    recorded=(*_GRID, *_AROUND, *_FAULTY),
     work=lambda params: params["work"],
     loop=Loop(lambda params: params["tiles"], lambda params: period_marks(params["tiles"], params["stages"])),
     faults=Faults(check_fault, lambda fault, params: (expected_bytes(fault, params["tile_bytes"]),)),

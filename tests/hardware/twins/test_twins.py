@@ -18,27 +18,26 @@ from hwkernels.twins.twin import Twin
 from pipesim.errors import ConfigurationError, UsageError
 from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
+from pipesim.trace.files import read_meta
 from pipesim.trace.sites import site_table
+from tests.support.paths import TRACES
+from tests.support.recordings import RECORDINGS, kind_of
 
 KERNELS = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items()]
 COUNTED = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items() if kernel.loop is None]
-#: Configurations that were recorded, and whether the fast lane has it: the first three of each kernel, and at length
-#: one in three of the others; of the 88 of producer_consumer one in eight of that. That all of them conform is in
-#: ``test_stored_traces.py``.
+#: Of the recordings of each kernel one in sixteen, the first three of them in the fast lane. That all of them conform
+#: is in ``test_stored_traces.py``.
 _RECORDED = [
-    (kernel, recorded, f"{name}-{n}", () if place < 3 else (pytest.mark.long,))
-    for name, kernel in REGISTRY.items()
-    for place, (n, recorded) in enumerate(
-        (n, recorded) for n, recorded in enumerate(kernel.recorded) if kernel.loop is None or n % 8 == 0
-    )
-    if place < 3 or place % 3 == 0
+    (kernel, name, () if place < 3 else (pytest.mark.long,))
+    for kernel in REGISTRY.values()
+    for place, name in enumerate([each for each in RECORDINGS if kind_of(each)[1] == kernel.name][::16])
 ]
 
 
 def _cases(*, counted: bool) -> list[ParameterSet]:
     return [
-        pytest.param(kernel, recorded, id=name, marks=lane)
-        for kernel, recorded, name, lane in _RECORDED
+        pytest.param(kernel, name, id=f"{kernel.name}-{n}", marks=lane)
+        for n, (kernel, name, lane) in enumerate(_RECORDED)
         if kernel.loop is None or not counted
     ]
 
@@ -54,8 +53,8 @@ def compile_options(request: CaptureRequest) -> set[str]:
         return {f"-D{name}={value}" for name, value in given.items()}
 
 
-def request_of(kernel: Twin, recorded) -> CaptureRequest:
-    return recorded_request(kernel.name, recorded)
+def usual(kernel: Twin) -> CaptureRequest:
+    return CaptureRequest(TwinSubject(kernel.name), find(kernel.name).defaults)
 
 
 def test_names():
@@ -67,9 +66,9 @@ def test_names():
 
 
 @pytest.mark.sampled(4, 8)
-@pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
-def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
-    request = request_of(kernel, recorded)
+@pytest.mark.parametrize(("kernel", "name"), RECORDED)
+def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, name):
+    request = recorded_request(read_meta(TRACES / name))
     check_request(request)
     layout = plan(request, MAX_SMEM)
     program = find(kernel.name).build(dict(request.params), grid=request.ctas)
@@ -80,14 +79,14 @@ def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
         (s.role, s.kind, s.barrier) for s in layout.table.sites
     }
     assert layout.shape.block == (32 * len(protocol.agents),)
-    assert (layout.shape.cluster, request.ctas) == (program.ctas, program.ctas * recorded.grid)
+    assert (layout.shape.cluster, request.ctas) == (program.ctas, read_meta(TRACES / name).grid)
     moved = {record.value for agent in protocol.records for op in agent for record in op if record.value > 64}
     assert moved <= set(kernel.nbytes(request.params))
 
 
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
-    request = request_of(kernel, kernel.recorded[0])
+    request = usual(kernel)
     own = kernel.shape(request.params, 1).smem_bytes
     layout = plan(request)
     needed = len(layout.table.agents) * layout.capacity * layout.space("clock", 1).record_words * 4 + 16
@@ -102,10 +101,10 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
 
 
 @pytest.mark.sampled(4, 8)
-@pytest.mark.parametrize(("kernel", "recorded"), RECORDED_COUNTED)
-def test_every_record_that_the_protocol_makes_has_its_place(kernel, recorded):
+@pytest.mark.parametrize(("kernel", "name"), RECORDED_COUNTED)
+def test_every_record_that_the_protocol_makes_has_its_place(kernel, name):
     """PIPESIM_COUNTED: no record of a kernel of the registry looks whether it fits."""
-    request = request_of(kernel, recorded)
+    request = recorded_request(read_meta(TRACES / name))
     made = site_table(find(kernel.name).build(dict(request.params), grid=request.ctas)).records
     most = max(sum(len(of_op) for of_op in of_agent) for of_agent in made)
     assert plan(request).capacity >= most + kernel.room + 2
@@ -115,7 +114,7 @@ def test_every_record_that_the_protocol_makes_has_its_place(kernel, recorded):
 
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
-    request = request_of(kernel, kernel.recorded[0])
+    request = usual(kernel)
     wrong = kernel.table({**request.params, "stages": request.params["stages"] + 1})
     monkeypatch.setattr(Twin, "table", lambda self, params: wrong)
     with pytest.raises(ConfigurationError, match="are not those of the protocol"):
@@ -127,7 +126,7 @@ def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel, every):
     """Of the large kernels one way with records, in turn, but at length; of the ring every way is always built."""
-    request = request_of(kernel, kernel.recorded[0])
+    request = usual(kernel)
     subject = request.subject
     assert isinstance(subject, TwinSubject)
     plain = subject.build(request)
@@ -141,10 +140,11 @@ def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel, every):
 
 
 @pytest.mark.sampled(4, 8)
-@pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
-def test_the_data_are_the_seeds_and_every_output_is_compared_by_tile(kernel, recorded):
-    params = request_of(kernel, recorded).params
-    grid = min(recorded.grid, 8)  # on every SM it takes long
+@pytest.mark.parametrize(("kernel", "name"), RECORDED)
+def test_the_data_are_the_seeds_and_every_output_is_compared_by_tile(kernel, name):
+    request = recorded_request(read_meta(TRACES / name))
+    assert isinstance(request.subject, TwinSubject)
+    params, grid = request.params, min(request.subject.grid, 8)  # on every SM it takes long
     one, same, other = (kernel.arguments(params, grid, seed) for seed in (1, 1, 2))
     assert repr(one) == repr(same)
     outputs = [argument for argument in one if isinstance(argument, Output)]
