@@ -41,7 +41,7 @@ from tests.support.hostile_names import HOSTILE, MARK, hostile
 from tests.support.lanes import long_but, slow_but
 from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import cluster, matrix, ring
-from tools import judge_spin, trace_index
+from tools import judge_spin
 
 FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
 BOTH = [*FAST, *(HOSTILE[kind] for kind in ("promela", "C header", "shell", "option"))]
@@ -195,12 +195,6 @@ def test_a_trace_is_stored_in_the_folder_of_its_device(name: str) -> None:
     found = trace_name(meta)
     assert re.fullmatch(r"[a-z0-9-]+/[A-Za-z0-9_.-]+\.parquet", found)
     assert Path(found).parts[0] not in ("..", ".")
-
-
-def test_a_page_of_traces_shows_it_as_text(name: str) -> None:
-    text = trace_index.markdown_text(name)
-    assert text.isprintable()
-    assert not re.search(r"(?<!\\)(?:\\\\)*[|<>`\[\]&]", text)
 
 
 @pytest.mark.sampled(2, 4)
