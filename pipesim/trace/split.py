@@ -7,7 +7,7 @@ besides, so that a reader sees them and a test can hold the list to the rule.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -81,15 +81,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Split:
-    """The rule, and the configurations that were known when it was written with their parts.
-
-    ``drawn``: the number of the draw, from 2 on, of those that were drawn and recorded when others had been read;
-    all of them that are held out are sealed, whichever half the rule puts them into.
-    """
+    """The rule, and the configurations that are known with their parts."""
 
     rule: Rule
     listed: tuple[tuple[LaunchedKernel, SplitPart], ...]
-    drawn: Mapping[LaunchedKernel, int] = field(default_factory=dict)
 
     @cached_property
     def _parts(self) -> dict[LaunchedKernel, SplitPart]:
@@ -103,10 +98,6 @@ class Split:
     def part_of_trace(self, meta: TraceMeta) -> SplitPart:
         """The part of a recording."""
         return self.part_of(meta.protocol, meta.params, meta.grid)
-
-    def draw_of(self, meta: TraceMeta) -> int:
-        """The number of the draw of a recording's configuration: 1 of those that were known from the beginning."""
-        return self.drawn.get(self.rule.configuration(meta.protocol, meta.params, meta.grid), 1)
 
 
 def read_split(path: Path) -> Split:
@@ -127,12 +118,11 @@ def parse_split(text: str, place: str = "") -> Split:
     numbers = [each.get("draw", 1) for each in data["configurations"]]
     if any(type(number) is not int or number < 1 for number in numbers):
         raise _wrong("the number of a draw is 1 or more", place)
-    drawn = {one: number for (one, _), number in zip(listed, numbers, strict=True) if number > 1}
-    for configuration, part in listed:
-        by_rule = rule.part_later(configuration) if configuration in drawn else rule.part(configuration)
+    for (configuration, part), number in zip(listed, numbers, strict=True):
+        by_rule = rule.part_later(configuration) if number > 1 else rule.part(configuration)
         if by_rule is not part:
             raise _wrong(f"{configuration.text} is listed as {part.value}, and {by_rule.value} by the rule", place)
-    return Split(rule, listed, drawn)
+    return Split(rule, listed)
 
 
 def _rule(data: Mapping[str, object]) -> Rule:
