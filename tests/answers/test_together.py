@@ -1057,6 +1057,7 @@ two: POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9; end:"""
 REDUCES = """cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r5], 16; cp.async.bulk.commit_group;
 cp.async.bulk.wait_group 0;"""
 ONE_ATOMIC = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+PACKED = "red.relaxed.gpu.global.add.noftz.f16x2 [%rd2], %r6;"
 ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd1", "%rd2+64").replace("spin", "wait")
 
 
@@ -1068,7 +1069,8 @@ ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd
         (REDUCES, ONE_ATOMIC, RACE),  # by another proxy
         (ONE_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
         (ONE_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
-        (ONE_ATOMIC, ONE_ATOMIC.replace("u32", "noftz.f16x2"), RACE),  # two elements, not one
+        (ONE_ATOMIC, PACKED, RACE),  # two elements, not one
+        (PACKED, ".reg .b16 %h; mov.b16 %h, 0;" + PACKED.replace("x2 [%rd2], %r6", " [%rd2+2], %h"), None),
         (REDUCES, SETS + ";", RACE),
         (SETS + ";", SETS.replace(", 1", ", 2") + ";", None),
         (SETS + ";", SETS.replace("gpu", "cta") + ";", RACE),

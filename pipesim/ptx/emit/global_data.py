@@ -3,10 +3,10 @@
 Only bytes that one CTA writes and another one accesses: accesses within a CTA are not looked at here.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.tables import Tile
@@ -73,9 +73,12 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     lowest = min(names.values())
     count, copies, width = 0, False, met[-1][1] - lowest
     places, copied = _places_of_reductions(each, met, body)
-    several = _of_several(cluster, each)
+    several, alike = _of_several(cluster, each), {id(one) for one in each if _alike(cluster, one, of_several=True)}
+    ends = sorted({at for one in each if id(one) in alike and not one.terms for part in one.ranges for at in part})
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
+        if id(one) in alike:  # no race is of writes to the same bytes: each is cut where another one ends
+            clipped = [part for first, end in clipped for part in _cut(first, end, ends)]
         mine = places.get(id(one), copied)
         count += len(clipped)
         left = one.kind not in _FOLLOWED or (one.kind is AccessKind.BULK_REDUCTION and id(one) not in places)
@@ -236,6 +239,11 @@ def _element(one: GlobalAccess, body: Sequence[Instruction]) -> int:
     """
     size = bytes_of(body[one.position].modifiers[-1].removesuffix("x2"))
     return size if one.kind is AccessKind.BULK_REDUCTION else -size
+
+
+def _cut(first: int, end: int, ends: list[int]) -> Iterator[Range]:
+    """The parts of a range that lie between such places."""
+    return pairwise([first, *ends[bisect_right(ends, first) : bisect_left(ends, end)], end])
 
 
 def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:
