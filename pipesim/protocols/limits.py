@@ -1,19 +1,58 @@
 """Ranges of parameters, and what fits on the hardware (PTX ISA; CUDA programming guide, compute capability 9.0)."""
 
-from collections.abc import Set
+import functools
+import inspect
+from collections.abc import Callable, Set
 from dataclasses import replace
+from typing import ParamSpec
 
 from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.lang.protocol import Protocol
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.groups import COUNTS_BYTES, EXPECTS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access
 
+P = ParamSpec("P")
+
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
 MAX_THREADS = 1024  #: threads of one CTA
 MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
+
+
+#: The least and the most of the parameters that have the same range in most protocols, and what they are multiples of.
+USUAL: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("tiles", "k_iters", "k_tiles", "kv_blocks"), (0, 1 << 16)),
+    **dict.fromkeys(("epilogue", "work", "softmax", "correction", "scale", "atomic", "order_delay"), (0, 1 << 24)),
+    **dict.fromkeys(("residual", "first_tile_only", "fence", "fused", "pingpong", "pair_cta", "nvfp4"), (0, 1)),
+    **dict.fromkeys(("all_stages", "epilogue_load", "lookahead", "drain", "tma"), (0, 1)),
+    **dict.fromkeys(("consumer_warps", "clc_stages", "epi_stages"), (1, 8)),
+    "block_k": (16, 128, 16),
+    "cta_group": (1, 2),
+    "stages": (1, 32),
+}
+
+
+def ranges(**own: tuple[int, ...]) -> Callable[[Callable[P, Protocol]], Callable[P, Protocol]]:
+    """A protocol's function raises ParameterError for a parameter outside of its own range, or of the usual one."""
+
+    def of(make: Callable[P, Protocol]) -> Callable[P, Protocol]:
+        signature = inspect.signature(make)
+
+        @functools.wraps(make)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> Protocol:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            for name, value in given.arguments.items():
+                low, high, *step = own.get(name) or USUAL.get(name, (value, value))
+                require(name, value, low, high, multiple_of=step[0] if step else 1)
+            return make(*args, **kwargs)
+
+        return checked
+
+    return of
 
 
 def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1, one_of: tuple[int, ...] = ()) -> None:

@@ -22,13 +22,14 @@ from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4Misc
 from pipesim.pipelines.modular.attention.staged import RolePipeline
 from pipesim.protocols.blackwell.fa4_tiles import LANES, FA4Tiles, KVProducer, MmaWarp
 from pipesim.protocols.blackwell.sm100 import FP32, lanes, rows
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges, require
 from pipesim.protocols.warp_group import GROUP, store
 
 _SOFTMAX_REGISTERS, _CORRECTION_REGISTERS, _OTHER_REGISTERS, _IDLE_REGISTERS = 192, 88, 40, 24
 _TMEM_READ, _EXCHANGE = 3, 4  #: named barriers of both softmax groups; 1 and 2 are one group's each
 
 
+@ranges(depth=(16, 256, 16), block_n=(16, 256, 16), qk_stages=(1, 4), num_qo=(1, 2), element_bytes=(1, 2))
 def attention_sm100(
     kv_blocks: int = 16,
     kv_stages: int = 5,
@@ -50,18 +51,8 @@ def attention_sm100(
     arrives, ``pv_stages``: slices in which P is written. ``num_qo`` 1: one Q tile, the groups share the blocks.
     ``softmax``, ``correction``: cycles per block and warp beside its loads.
     """
-    require("kv_blocks", kv_blocks, 0, 1 << 16)
     require("kv_stages", kv_stages, 1 + (fused == 1), 32)  # a fused ring holds a V while it waits for the next K
-    require("depth", depth, 16, 256, multiple_of=16)
-    require("block_n", block_n, 16, 256, multiple_of=16)
-    require("fused", fused, 0, 1)
-    require("qk_stages", qk_stages, 1, 4)
     require("pv_stages", pv_stages, 1, 4, one_of=(1, 2, 4))
-    require("num_qo", num_qo, 1, 2)
-    require("pair_cta", pair_cta, 0, 1)
-    require("element_bytes", element_bytes, 1, 2)
-    require("softmax", softmax, 0, 1 << 24)
-    require("correction", correction, 0, 1 << 24)
     config = FA4Config(
         FP8 if element_bytes == 1 else BF16,
         depth,

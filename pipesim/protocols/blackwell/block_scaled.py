@@ -29,7 +29,7 @@ from pipesim.protocols.blackwell.sm100 import (
     require_cluster,
     require_tiles,
 )
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import share
 
 _STEP_BYTES = 128  #: of a row of A or B in a step of K
@@ -38,6 +38,7 @@ _ATOM_BYTES = 4 * _ATOM_ROWS  #: of it: 4 scales a row
 _ATOM_COLUMNS = 4  #: of tensor memory that it takes
 
 
+@ranges(clc_stages=(0, 8))
 def gemm_sm100_block_scaled(
     stages: int = 4,
     tiles: int = 3,
@@ -62,8 +63,7 @@ def gemm_sm100_block_scaled(
     """
     require_tiles(tiles, clc_stages)
     cluster = require_cluster(cluster_m, cluster_n, cta_group, block_n)
-    require_block_scaled(stages, k_iters, nvfp4, accumulators, block_n)
-    require("epilogue", epilogue, 0, 1 << 24)
+    require_block_scaled(stages, nvfp4, accumulators, block_n)
 
     p = Protocol("gemm_sm100_block_scaled", cluster=cluster[0] * cluster[1])
     BlockScaled.for_protocol(
@@ -77,11 +77,8 @@ def gemm_sm100_block_scaled(
     return p
 
 
-def require_block_scaled(stages: int, k_iters: int, nvfp4: int, accumulators: int, block_n: int) -> None:
+def require_block_scaled(stages: int, nvfp4: int, accumulators: int, block_n: int) -> None:
     """Raise ParameterError unless accumulators and the scales of all stages fit into tensor memory."""
-    require("stages", stages, 1, 32)
-    require("k_iters", k_iters, 0, 1 << 16)
-    require("nvfp4", nvfp4, 0, 1)
     require_accumulators(accumulators, block_n)
     scales = _ATOM_COLUMNS * _parts(nvfp4) * (1 + _atoms(block_n))
     if accumulators * block_n + stages * scales > TMEM_COLUMNS:

@@ -17,11 +17,13 @@ from pipesim.protocols.blackwell.sm100 import (
     SLICE_COLUMNS,
     Sm100,
     mma_cycles,
-    require_gemm,
+    require_accumulators,
+    require_tiles,
 )
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 
+@ranges(clc_stages=(0, 8))
 def conv_epilogue(
     stages: int = 4,
     tiles: int = 3,
@@ -46,13 +48,8 @@ def conv_epilogue(
     cycles of an epilogue warp per slice. ``fence`` 1: it fences its reads of the source before it frees their stage, as
     sm_100 needs; 0: it does not, as upstream.
     """
-    require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
-    require("epi_stages", epi_stages, 1, 8)
-    require("block_k", block_k, 16, 128, multiple_of=16)
-    require("residual", residual, 0, 1)
-    require("first_tile_only", first_tile_only, 0, 1)
-    require("epilogue", epilogue, 0, 1 << 24)
-    require("fence", fence, 0, 1)
+    require_tiles(tiles, clc_stages)
+    require_accumulators(accumulators, block_n)
 
     slices = block_n // SLICE_COLUMNS
     order = LoadOrder.FIRST_TILE if first_tile_only else LoadOrder.EVERY_TILE

@@ -41,11 +41,12 @@ from pipesim.protocols.blackwell.sm100 import (
     require_accumulators,
 )
 from pipesim.protocols.cutlass_epilogue import WARP, CutlassEpilogue, EpilogueWarp
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 _TMEM_ALLOC = 6  #: ``ReservedNamedBarriers::TmemAllocBarrier``
 
 
+@ranges(tiles=(1, 1 << 16))  # every role runs its first tile before it asks
 def cutlass_sm100(
     tiles: int = 3,
     k_tiles: int = 8,
@@ -65,15 +66,7 @@ def cutlass_sm100(
     loaded too. ``accumulators``: tiles in tensor memory, all of them 512 columns at most. ``clc_stages``: answers of
     the scheduler under way. ``epilogue``: SM cycles of an epilogue warp per subtile of 32 columns.
     """
-    require("tiles", tiles, 1, 1 << 16)  # every role runs its first tile before it asks
-    require("k_tiles", k_tiles, 0, 1 << 16)
-    require("stages", stages, 1, 32)
-    require("residual", residual, 0, 1)
-    require("cta_group", cta_group, 1, 2)
     require_accumulators(accumulators, block_n)
-    require("clc_stages", clc_stages, 1, 8)
-    require("block_k", block_k, 16, 128, multiple_of=16)
-    require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("cutlass_sm100", cluster=cta_group)
     kernel = CutlassSm100(

@@ -40,13 +40,15 @@ from pipesim.protocols.blackwell.sm100 import (
     acquired_stages,
     lanes,
     mma_cycles,
+    require_accumulators,
     require_cluster,
-    require_gemm,
+    require_tiles,
 )
-from pipesim.protocols.limits import require, require_k_group
+from pipesim.protocols.limits import ranges, require, require_k_group
 from pipesim.protocols.warp_group import share
 
 
+@ranges(clc_stages=(0, 8))
 def gemm_sm100(
     stages: int = 6,
     tiles: int = 3,
@@ -79,12 +81,10 @@ def gemm_sm100(
     A and B of every tile (upstream's convolution), 2: of the first tile (CUTLASS). ``fence`` 1: the epilogue fences its
     reads of the source before it frees a slice, as sm_100 needs; 0: it does not, as upstream, and is refuted.
     """
-    require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
+    require_tiles(tiles, clc_stages)
+    require_accumulators(accumulators, block_n)
     require_k_group(k_group_size, stages)
     cluster = require_cluster(cluster_m, cluster_n, cta_group, block_n)
-    require("block_k", block_k, 16, 128, multiple_of=16)
-    require("lookahead", lookahead, 0, 1)
-    require("epilogue", epilogue, 0, 1 << 24)
     rings = stages // k_group_size
     groups = -(-k_iters // k_group_size)  # steps beyond K are loaded too: zeros, which count as bytes
     slices, loads = block_n // SLICE_COLUMNS, bool(epilogue_load)
@@ -117,10 +117,8 @@ def _source(
     p: Protocol, epilogue_load: int, load_order: int, stages: int, *, prologue: int, slices: int, fence: int
 ) -> EpilogueLoad | None:
     """What the epilogue adds: its slots and barriers, in ``p``; None without an epilogue-load warp."""
-    require("epilogue_load", epilogue_load, 0, 1)
     require("load_order", load_order, 0, 2 if epilogue_load else 0)
     require("fence", fence, 0, 1 if epilogue_load else 0)
-    require("epi_stages", stages, 1, 8)
     if not epilogue_load:
         return None
     slots = p.smem("source", stages, ROWS * SLICE_COLUMNS * BF16)

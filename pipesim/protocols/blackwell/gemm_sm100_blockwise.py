@@ -23,15 +23,17 @@ from pipesim.protocols.blackwell.sm100 import (
     SLICE_COLUMNS,
     Sm100,
     mma_cycles,
+    require_accumulators,
     require_cluster,
-    require_gemm,
+    require_tiles,
     rows,
 )
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 _FP8 = 1  #: bytes
 
 
+@ranges(clc_stages=(0, 8), block_k=(32, 256, 32))
 def gemm_sm100_blockwise(
     stages: int = 4,
     tiles: int = 2,
@@ -58,12 +60,8 @@ def gemm_sm100_blockwise(
     epilogue warp per K step; ``epilogue``: per slice of 32 columns of the output. ``fence`` 1: the epilogue fences its
     reads of the scales before it frees their stage, as sm_100 needs; 0: it does not, as upstream, and is refuted.
     """
-    require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
-    require("block_k", block_k, 32, 256, multiple_of=32)
-    require("lookahead", lookahead, 0, 1)
-    require("scale", scale, 0, 1 << 24)
-    require("fence", fence, 0, 1)
-    require("epilogue", epilogue, 0, 1 << 24)
+    require_tiles(tiles, clc_stages)
+    require_accumulators(accumulators, block_n)
     cluster = require_cluster(cluster_m, cluster_n, cta_group, block_n)
 
     p = Protocol("gemm_sm100_blockwise", cluster=cluster[0] * cluster[1])

@@ -25,7 +25,7 @@ from pipesim.pipelines.modular.grouped_clc import (
 )
 from pipesim.protocols.blackwell.block_scaled import BlockScaled, BlockScaledTiles, require_block_scaled
 from pipesim.protocols.blackwell.sm100 import EPILOGUE_THREADS, Sm100
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 _CLC_STAGES = 2  #: of the software CLC
 _TENSORMAP_AB_INIT = 3  #: named barrier of the MMA and the load warp
@@ -33,6 +33,7 @@ _AB_INIT_THREADS = 64  #: of it
 _TENSORMAP_BYTES = 4 * 128  #: of A, B and their scales
 
 
+@ranges(tiles=(1, 1 << 16), group_tiles=(1, 1 << 16))  # upstream launches a CTA, or a pair, for each tile
 def gemm_sm100_grouped(
     stages: int = 4,
     tiles: int = 2,
@@ -53,12 +54,7 @@ def gemm_sm100_grouped(
     scales of all stages 512 columns at most. ``all_stages`` 1: the scheduler of a pair drains as the hardware's does;
     0: as upstream. ``epilogue``: SM cycles of an epilogue warp per slice of 32 columns.
     """
-    require("tiles", tiles, 1, 1 << 16)  # upstream launches a CTA, or a pair, for each tile: none is without
-    require("cta_group", cta_group, 1, 2)
-    require_block_scaled(stages, k_iters, nvfp4, accumulators, block_n)
-    require("group_tiles", group_tiles, 1, 1 << 16)
-    require("all_stages", all_stages, 0, 1)
-    require("epilogue", epilogue, 0, 1 << 24)
+    require_block_scaled(stages, nvfp4, accumulators, block_n)
 
     p = Protocol("gemm_sm100_grouped", cluster=cta_group)
     made = BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group)

@@ -17,13 +17,14 @@ from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.protocols.blackwell.block_scaled import BlockScaled, BlockScaledTiles, require_block_scaled
 from pipesim.protocols.blackwell.sm100 import EPILOGUE_THREADS, EPILOGUE_WARPS, Sm100
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges, require
 
 _SLOTS = 2  #: of the scheduler's ring
 _SLOT_BYTES = 32
 _CONSUMER_WARPS = EPILOGUE_WARPS + 2  #: the load and the MMA warp
 
 
+@ranges()
 def gemm_sm100_grouped_1d1d(
     stages: int = 4,
     tiles: int = 3,
@@ -41,11 +42,8 @@ def gemm_sm100_grouped_1d1d(
     ``nvfp4`` 1 NVFP4. ``accumulators``: tiles in tensor memory, with the scales of all stages 512 columns at most.
     ``epilogue``: SM cycles of an epilogue warp per slice of 32 columns.
     """
-    require("tiles", tiles, 0, 1 << 16)
-    require("cta_group", cta_group, 1, 2)
-    require_block_scaled(stages, k_iters, nvfp4, accumulators, block_n)
+    require_block_scaled(stages, nvfp4, accumulators, block_n)
     require("block_n", block_n, 64, 256)
-    require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_grouped_1d1d", cluster=cta_group)
     _Grouped1d1d.for_protocol(

@@ -165,20 +165,10 @@ class Sm100:
                 w.wait_group(Engine.BULK)
 
 
-def require_gemm(stages: int, tiles: int, k_iters: int, accumulators: int, clc_stages: int, block_n: int) -> None:
-    """Raise ParameterError for sizes that no GEMM has."""
-    require("stages", stages, 1, 32)
-    require_tiles(tiles, clc_stages)
-    require("k_iters", k_iters, 0, 1 << 16)
-    require_accumulators(accumulators, block_n)
-
-
 def require_tiles(tiles: int, clc_stages: int) -> None:
     """Raise ParameterError unless the scheduler can hand out this many tiles; without stages there is the first
     only.
     """
-    require("clc_stages", clc_stages, 0, 8)
-    require("tiles", tiles, 0, 1 << 16)
     if tiles > 1 and not clc_stages:
         raise ParameterError(
             f"tiles = {tiles} with clc_stages = 0",
@@ -189,7 +179,6 @@ def require_tiles(tiles: int, clc_stages: int) -> None:
 
 def require_cluster(cluster_m: int, cluster_n: int, cta_group: int, block_n: int) -> tuple[int, int]:
     """The CTAs along M and N (``cluster_m`` 0: one group); ParameterError for a shape that no kernel has."""
-    require("cta_group", cta_group, 1, 2)
     require("cluster_m", cluster_m, 0, MAX_CLUSTER)
     require("cluster_n", cluster_n, 1, MAX_CLUSTER)
     cluster_m = cluster_m or cta_group

@@ -18,13 +18,14 @@ from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
-from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, mine, require_attention
-from pipesim.protocols.limits import require
+from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, mine
+from pipesim.protocols.limits import ranges, require
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
 _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of consumer groups
 
 
+@ranges(block_n=(16, 256, 16))
 def attention_sm90(
     kv_blocks: int = 8,
     stages: int = 2,
@@ -41,12 +42,13 @@ def attention_sm90(
     ``kv_blocks`` blocks of ``block_n`` keys and values of ``depth`` elements; ``softmax``: cycles per block and warp.
     ``fused`` 0: a ring of ``stages`` slots for K, which comes in ``qk_stages`` slices, and one for V; 1: one for both.
     """
-    require("fused", fused, 0, 1)
+    least_depth = 16 if fused else 64
+    require("stages", stages, 2 if fused else 1, 32)
+    require("depth", depth, least_depth, 256, multiple_of=least_depth)
+    require("num_consumer", num_consumer, 1, 3 if fused else 2)
+    require("qk_stages", qk_stages, 1, 1 if fused else depth // 64)
     if not fused:
         return _staged_protocol(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, qk_stages)
-    require("qk_stages", qk_stages, 1, 1)
-    sizes = (kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax)
-    require_attention(*sizes, least_stages=2, slice_depth=16, most_groups=3)
 
     p = Protocol("attention_sm90")
     attention = _Attention(
@@ -73,8 +75,6 @@ def _staged_protocol(
     blocks: int, stages: int, depth: int, block_n: int, num_consumer: int, pingpong: int, softmax: int, qk_stages: int
 ) -> Protocol:
     """The protocol with a ring for K and one for V."""
-    require_attention(blocks, stages, depth, block_n, num_consumer, pingpong, softmax, least_stages=1)
-    require("qk_stages", qk_stages, 1, depth // 64)
     p = Protocol("attention_sm90")
     config, turns = FA4Config(BFLOAT16, depth, block_n, stages, qk_stages), Turns.for_consumers(num_consumer, pingpong)
     StagedAttention.for_protocol(p, config, blocks=blocks, turns=turns, softmax=softmax).roles(p)

@@ -15,9 +15,11 @@ from pipesim.lang.warp import Warp
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric
-from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, load, next_slot, require_attention
+from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, load, next_slot
+from pipesim.protocols.limits import ranges
 
 
+@ranges(depth=(64, 256, 64), block_n=(16, 256, 16), num_consumer=(1, 2))
 def attention_sm90_fused(
     kv_blocks: int = 8,
     stages: int = 5,
@@ -38,7 +40,6 @@ def attention_sm90_fused(
             cause="a consumer holds V of a block while it waits for the next K: with one slot, it waits for itself",
             correction="use 2 to 32",
         )
-    require_attention(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, least_stages=2)
     p = Protocol("attention_sm90_fused")
     config = FA4Config(BF16, depth, block_n, stages, use_fused_kv=True)
     turns = Turns.for_consumers(num_consumer, pingpong)

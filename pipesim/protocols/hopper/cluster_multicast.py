@@ -12,9 +12,10 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges, require
 
 
+@ranges(tiles=(0, 1 << 18), own_bytes=(16, 1 << 17, 16))
 def cluster_multicast(
     cluster: int = 2,
     stages: int = 4,
@@ -30,12 +31,7 @@ def cluster_multicast(
     cycles per tile and warp.
     """
     require("cluster", cluster, 1, 8, one_of=(1, 2, 4, 8))
-    require("stages", stages, 1, 32)
-    require("tiles", tiles, 0, 1 << 18)
-    require("own_bytes", own_bytes, 16, 1 << 17, multiple_of=16)
     require("shared_bytes", shared_bytes, 16 * cluster, 1 << 17, multiple_of=16 * cluster)
-    require("consumer_warps", consumer_warps, 1, 8)
-    require("work", work, 0, 1 << 24)
 
     p = Protocol("cluster_multicast", cluster=cluster)
     kernel = _Multicast(

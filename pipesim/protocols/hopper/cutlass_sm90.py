@@ -17,15 +17,21 @@ from pipesim.model.ops import Engine
 from pipesim.pipelines import PipelineState, PipelineTmaAsync, TmaParams, make_producer_start_state
 from pipesim.pipelines.cutlass.base import ClusterShape
 from pipesim.protocols.cutlass_epilogue import SUBTILE_COLUMNS, WARP, CutlassEpilogue, EpilogueWarp
-from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import BF16, GROUP, ROWS, mma_cycles, share
 
 LOAD_REGISTERS, MMA_REGISTERS = 40, 232  #: of a thread, ``LoadRegisterRequirement`` and ``MmaRegisterRequirement``
 
+RANGES = {
+    "k_tiles": (1, 1 << 16),  # the main loop begins with a product, whatever K is
+    "stages": (2, 32),  # a stage is given back while the next product runs
+    "cluster": (1, 2),
+    "block_n": (SUBTILE_COLUMNS, 256, SUBTILE_COLUMNS),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class CutlassSizes:
-    """The parameters of both kernels; ParameterError unless they are in their ranges."""
+    """The parameters of both kernels."""
 
     tiles: int
     k_tiles: int
@@ -35,16 +41,6 @@ class CutlassSizes:
     block_n: int
     block_k: int
     epilogue: int
-
-    def __post_init__(self) -> None:
-        require("tiles", self.tiles, 0, 1 << 16)
-        require("k_tiles", self.k_tiles, 1, 1 << 16)  # the main loop begins with a product, whatever K is
-        require("stages", self.stages, 2, 32)  # a stage is given back while the next product runs
-        require("residual", self.residual, 0, 1)
-        require("cluster", self.cluster, 1, 2)
-        require("block_n", self.block_n, SUBTILE_COLUMNS, 256, multiple_of=SUBTILE_COLUMNS)
-        require("block_k", self.block_k, 16, 128, multiple_of=16)
-        require("epilogue", self.epilogue, 0, 1 << 24)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,12 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
-from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, CutlassSizes, CutlassSm90
+from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSizes, CutlassSm90
+from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import GROUP
 
 
+@ranges(**RANGES)
 def cutlass_sm90_cooperative(
     tiles: int = 2,
     k_tiles: int = 8,

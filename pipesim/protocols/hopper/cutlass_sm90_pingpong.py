@@ -12,13 +12,15 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import OrderedSequenceBarrier, PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
-from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, CutlassSizes, CutlassSm90
+from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSizes, CutlassSm90
+from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import GROUP, GROUP_THREADS
 
 _GROUPS = 2
 _ORDERED = 2  #: stages of the order: main loop, epilogue
 
 
+@ranges(**RANGES)
 def cutlass_sm90_pingpong(
     tiles: int = 4,
     k_tiles: int = 8,

@@ -16,7 +16,7 @@ from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import EpiLoadPipeline, ProducerConsumerPipeline
 from pipesim.pipelines.modular.producer_consumer import LoadOrderBarrier
 from pipesim.protocols.hopper.software_clc import RESPONSE_BYTES, SoftwareClc
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = 32 * EPILOGUE_WARPS
@@ -27,6 +27,7 @@ _UNROLLED = 4  #: rounds of the loop that sums
 _EPILOGUE = 1  # the named barrier of the epilogue's threads
 
 
+@ranges(accumulators=(1, 8), slices=(1, 32), slice_bytes=(2048, 1 << 16, 2048))
 def epilogue_residual(
     stages: int = 4,
     tiles: int = 6,
@@ -49,19 +50,6 @@ def epilogue_residual(
     missed; 0: upstream's, for every tile. ``epilogue``: SM cycles of an epilogue warp per slice; ``order_delay``: of
     the epilogue-load warp before each tile but the first; ``atomic``: of a fetch.
     """
-    require("stages", stages, 1, 32)
-    require("tiles", tiles, 0, 1 << 16)
-    require("k_iters", k_iters, 0, 1 << 16)
-    require("epi_stages", epi_stages, 1, 8)
-    require("accumulators", accumulators, 1, 8)
-    require("clc_stages", clc_stages, 1, 8)
-    require("slices", slices, 1, 32)
-    require("slice_bytes", slice_bytes, 2048, 1 << 16, multiple_of=2048)
-    require("residual", residual, 0, 1)
-    require("first_tile_only", first_tile_only, 0, 1)
-    for name, cycles in (("epilogue", epilogue), ("order_delay", order_delay), ("atomic", atomic)):
-        require(name, cycles, 0, 1 << 24)
-
     p = Protocol("epilogue_residual")
     a = p.smem("a", stages, slices * slice_bytes)
     accumulator = p.smem("accumulator", accumulators, slices * slice_bytes)

@@ -15,7 +15,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import InputTilePipeline, StandardTilePayload
-from pipesim.protocols.limits import require, require_k_group
+from pipesim.protocols.limits import ranges, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share, store
 
 #: A launch that records nothing compares the number of every wait with those of which it notes the time. For some sizes
@@ -24,6 +24,7 @@ from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K,
 _MARK = 25
 
 
+@ranges(num_consumer=(1, 2), block_n=(8, 256, 8))
 def gemm_sm90(
     stages: int = 4,
     tiles: int = 2,
@@ -45,17 +46,7 @@ def gemm_sm90(
     soon as it has stepped, a consumer while its product runs; each waits only if it was not ready. ``drain`` 1: the
     producer waits until everything is consumed.
     """
-    require("stages", stages, 1, 32)
-    require("tiles", tiles, 0, 1 << 16)
-    require("k_iters", k_iters, 0, 1 << 16)
     require_k_group(k_group_size, stages)
-    require("num_consumer", num_consumer, 1, 2)
-    require("block_n", block_n, 8, 256, multiple_of=8)
-    require("block_k", block_k, 16, 128, multiple_of=16)
-    require("tma", tma, 0, 1)
-    require("epilogue", epilogue, 0, 1 << 24)
-    require("lookahead", lookahead, 0, 1)
-    require("drain", drain, 0, 1)
     rings = stages // k_group_size
 
     p = Protocol("gemm_sm90")

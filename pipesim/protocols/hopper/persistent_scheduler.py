@@ -11,9 +11,10 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.hopper.software_clc import RESPONSE_BYTES, SoftwareClc
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges
 
 
+@ranges(tile_bytes=(16, 1 << 17, 16))
 def persistent_scheduler(
     tiles: int = 6,
     k_iters: int = 8,
@@ -29,15 +30,6 @@ def persistent_scheduler(
     ``tiles`` is how many this CTA gets; one fetch more says that there are none left. ``atomic`` is what a fetch takes,
     ``work`` what a consumer does with a step, both in SM cycles.
     """
-    require("tiles", tiles, 0, 1 << 16)
-    require("k_iters", k_iters, 0, 1 << 16)
-    require("stages", stages, 1, 32)
-    require("tile_bytes", tile_bytes, 16, 1 << 17, multiple_of=16)
-    require("consumer_warps", consumer_warps, 1, 8)
-    require("work", work, 0, 1 << 24)
-    require("clc_stages", clc_stages, 1, 8)
-    require("atomic", atomic, 0, 1 << 24)
-
     p = Protocol("persistent_scheduler")
     tile = p.smem("tile", stages, tile_bytes)
     response = p.smem("response", clc_stages, RESPONSE_BYTES)

@@ -6,12 +6,13 @@ The twin is ``hwkernels/twins/hopper/producer_consumer.cu``.
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import ranges, require
 
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
 _ASKED = 8  #: of a batch of loads those whose sums wait for the question whether they are in the share
 
 
+@ranges(tiles=(0, 1 << 20), tile_bytes=(16, 1 << 20, 16))
 def producer_consumer(
     stages: int = 4,
     tiles: int = 64,
@@ -25,11 +26,6 @@ def producer_consumer(
     ``work`` is in SM cycles per tile and warp; ``arrive_lanes`` is how many lanes of a consumer warp arrive on a tile
     (1 or 32). Shapes: ``stages`` slots of ``tile_bytes``; every consumer warp reads its share of every tile.
     """
-    require("stages", stages, 1, 32)
-    require("tiles", tiles, 0, 1 << 20)
-    require("tile_bytes", tile_bytes, 16, 1 << 20, multiple_of=16)
-    require("consumer_warps", consumer_warps, 1, 8)
-    require("work", work, 0, 1 << 24)
     require("arrive_lanes", arrive_lanes, 1, 32, one_of=(1, 32))
 
     p = Protocol("producer_consumer")

@@ -18,31 +18,7 @@ from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.pipelines.modular.attention.tma_pipelines import KVTile
 from pipesim.protocols.hopper.softmax_order import Softmax, softmax_order
-from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share
-
-
-def require_attention(
-    kv_blocks: int,
-    stages: int,
-    depth: int,
-    block_n: int,
-    num_consumer: int,
-    pingpong: int,
-    softmax: int,
-    *,
-    least_stages: int,
-    slice_depth: int = 64,
-    most_groups: int = 2,
-) -> None:
-    """Raise ParameterError for sizes that the kernel does not have. ``slice_depth``: ``depth`` is a multiple of it."""
-    require("kv_blocks", kv_blocks, 0, 1 << 16)
-    require("stages", stages, least_stages, 32)
-    require("depth", depth, slice_depth, 256, multiple_of=slice_depth)
-    require("block_n", block_n, 16, 256, multiple_of=16)
-    require("num_consumer", num_consumer, 1, most_groups)
-    require("pingpong", pingpong, 0, 1)
-    require("softmax", softmax, 0, 1 << 24)
 
 
 @dataclass(frozen=True)
