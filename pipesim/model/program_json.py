@@ -1,13 +1,14 @@
 """The JSON form of the flat program (documented in ``docs/flat-program.md``): ``dumps`` and ``loads`` are inverse."""
 
 import json
+from collections.abc import Callable
 from reprlib import repr as brief  # of a value that may be as long as its file
 from typing import Any, NoReturn
 
 from pipesim.bounds import MAX_ACCESSES, MAX_JSON_BYTES, MAX_OPERATIONS, MAX_TABLE
 from pipesim.errors import ProgramFormatError
 from pipesim.inputs import InputKind
-from pipesim.model.coverage import WHOLE, coverage_from
+from pipesim.model.coverage import WHOLE, Coverage, coverage_from
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import PROGRAM_VERSION, Access, Agent, Barrier, Tile, Work
@@ -19,16 +20,6 @@ PROGRAM = InputKind(
 _EDITED = "the file was edited, or another program wrote it"
 _OPERATIONS = {op.name: int(op) for op in Op}
 _KINDS: dict[type, str] = {list: "a list", dict: "an object"}
-#: What the rows of the side tables have.
-_ROWS = {
-    "agents": "cta warp lanes role index",
-    "barriers": "cta name stage",
-    "named_barriers": "cta id",
-    "accesses": "space cta offset bytes",
-    "tiles": "name space cta offset bytes slots",
-    "work": "line name amounts",
-    "unsure": "agent operation why",
-}
 
 
 def dumps(program: Program) -> str:
@@ -42,38 +33,9 @@ def dumps(program: Program) -> str:
             f"{program.name} has {operations:,} operations; the file of a program has at most {MAX_OPERATIONS:,}",
             correction="choose smaller parameters",
         )
-    head = {
-        "format": FORMAT,
-        "version": program.version,
-        "name": program.name,
-        "params": program.params,
-        "ctas": program.ctas,
-        "grid": program.grid,
-        "smem_bytes": program.smem_bytes,
-        "registers": program.registers,
-        "agents": [[a.cta, a.warp, a.lanes, a.role, a.index] for a in program.agents],
-        "barriers": [[b.cta, b.name, b.stage] for b in program.barriers],
-        "named_barriers": [list(n) for n in program.named_barriers],
-        "accesses": [[a.space.name, a.cta, a.offset, a.nbytes] for a in program.accesses],
-        "tiles": [[t.name, t.space.name, t.cta, t.offset, t.nbytes, t.slots] for t in program.tiles],
-        "loops": list(program.loops),
-        "sources": list(program.sources),
-        "notes": list(program.notes),
-        "pipelines": list(program.pipelines),
-        "launch_registers": program.launch_registers,
-    }
-    if program.architecture:
-        head["architecture"] = program.architecture
-    if program.work:
-        head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
-    if program.coverage != WHOLE:
-        head["coverage"] = program.coverage.document()
-    for name in ("cut", "silent", "stored", "filled"):
-        if agents := getattr(program, name):
-            head[name] = list(agents)
-    if program.unsure:
-        head["unsure"] = [list(each) for each in program.unsure]
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    head = {"format": FORMAT} | {name: getattr(program, name) for name in _ALWAYS}
+    head |= {name: value for name in _ELSE_NOTHING if (value := getattr(program, name)) and value != WHOLE}
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, default=_plain)}," for key, value in head.items()]
     agents = []
     for code, where in zip(program.code, program.lines, strict=True):
         rows = [
@@ -118,43 +80,16 @@ def _program(data: dict[str, Any]) -> Program:
     coverage = coverage_from(data.get("coverage", {}))
     if any(not 0 <= each.agent < len(code) or each.at < 0 for each in coverage.dependent):
         raise ValueError("'dependent' of 'coverage' names an agent or an operation that there is not")
-    return Program(
-        name=_text(_part(data, "name")),
-        params={name: _integer(value) for name, value in _part(data, "params", dict).items()},
-        agents=tuple(
-            Agent(_integer(cta), _integer(warp), _integer(lanes), _text(role), _integer(index))
-            for cta, warp, lanes, role, index in _rows(data, "agents")
-        ),
-        barriers=tuple(Barrier(_integer(c), _text(n), _integer(s)) for c, n, s in _rows(data, "barriers")),
-        accesses=tuple(
-            Access(_space(s), _integer(c), _integer(o), _integer(n)) for s, c, o, n in _rows(data, "accesses")
-        ),
-        tiles=tuple(
-            Tile(_text(name), _space(s), _integer(c), _integer(o), _integer(n), _integer(k))
-            for name, s, c, o, n, k in _rows(data, "tiles")
-        ),
-        code=code,
-        lines=lines,
-        sources=_texts(data, "sources"),
-        named_barriers=tuple((_integer(c), _integer(i)) for c, i in _rows(data, "named_barriers")),
-        loops=_texts(data, "loops"),
-        registers=_integer(_part(data, "registers")),
-        ctas=_integer(_part(data, "ctas")),
-        grid=_integer(_part(data, "grid")),
-        smem_bytes=_integer(_part(data, "smem_bytes")),
-        version=_integer(_part(data, "version")),
-        notes=_texts(data, "notes"),
-        pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
-        launch_registers=_integer(data.get("launch_registers", 0)),
-        architecture=_integer(data.get("architecture", 0)),
-        coverage=coverage,
-        cut=_integers(data, "cut"),
-        silent=_integers(data, "silent"),
-        stored=_integers(data, "stored"),
-        filled=_integers(data, "filled"),
-        unsure=tuple((_integer(a), _integer(p), _integer(w)) for a, p, w in _rows({"unsure": [], **data}, "unsure")),
-        work=_work({"work": [], **data}),
-    )
+    data = {"pipelines": [], "launch_registers": 0, **_ELSE_NOTHING, **data}  # earlier versions left these out
+    members: dict[str, Any] = {name: _integer(_part(data, name)) for name in _NUMBER}
+    members |= {name: tuple(map(_integer, _part(data, name, list))) for name in _NUMBERS}
+    members |= {name: tuple(map(_text, _part(data, name, list))) for name in _TEXTS}
+    for name, (make, parts) in _ROWS.items():
+        members[name] = tuple(
+            make(*[read(value) for read, value in zip(parts.values(), row, strict=True)]) for row in _rows(data, name)
+        )
+    params = {name: _integer(value) for name, value in _part(data, "params", dict).items()}
+    return Program(name=_text(_part(data, "name")), params=params, code=code, lines=lines, coverage=coverage, **members)
 
 
 def _code(data: dict[str, Any]) -> tuple[tuple[tuple[Operation, ...], ...], tuple[tuple[int, ...], ...]]:
@@ -188,33 +123,29 @@ def _part(data: dict[str, Any], name: str, kind: type = object) -> Any:
 def _rows(data: dict[str, Any], name: str) -> list[list[Any]]:
     """The rows of a side table, each with as many parts as it has."""
     rows: list[list[Any]] = _part(data, name, list)
-    parts = _ROWS[name]
+    parts = _ROWS[name][1]
     most = MAX_ACCESSES if name == "accesses" else MAX_TABLE
     if len(rows) > most:
         raise ValueError(f"it has {len(rows):,} {name}; at most {most:,} are read")
     for row in rows:
-        if not isinstance(row, list) or len(row) != len(parts.split()):
-            raise ValueError(f"an entry of {name!r} is a list of {parts.replace(' ', ', ')}, not {brief(row)}")
+        if not isinstance(row, list) or len(row) != len(parts):
+            raise ValueError(f"an entry of {name!r} is a list of {', '.join(parts)}, not {brief(row)}")
     return rows
 
 
-def _texts(data: dict[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(_text(each) for each in _part(data, name, list))
+def _plain(part: Any) -> object:
+    """How a row of a side table and a coverage are written: a memory by its name."""
+    if isinstance(part, Coverage):
+        return part.document()
+    if isinstance(part, Work):
+        return [part.line, part.name, dict(part.amounts)]
+    return [each.name if isinstance(each, Space) else each for each in vars(part).values()]
 
 
-def _integers(data: dict[str, Any], name: str) -> tuple[int, ...]:
-    """The numbers of a list that most programs do not have."""
-    return tuple(_integer(each) for each in _part({name: [], **data}, name, list))
-
-
-def _work(data: dict[str, Any]) -> tuple[Work, ...]:
-    found = []
-    for line, name, amounts in _rows(data, "work"):
-        if not isinstance(amounts, dict):
-            raise ValueError(f"the amounts of a work are an object, not {brief(amounts)}")
-        pairs = tuple((kind, _integer(value)) for kind, value in amounts.items())
-        found.append(Work(_integer(line), _text(name), pairs))
-    return tuple(found)
+def _amounts(value: object) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f"the amounts of a work are an object, not {brief(value)}")
+    return tuple((kind, _integer(amount)) for kind, amount in value.items())
 
 
 def _integer(value: object) -> int:
@@ -233,3 +164,30 @@ def _space(value: object) -> Space:
     if not isinstance(value, str) or value not in Space.__members__:
         raise ValueError(f"there is no memory {brief(value)}; there are {', '.join(Space.__members__)}")
     return Space[value]
+
+
+def _tuple(*parts: int) -> tuple[int, ...]:
+    return parts
+
+
+Reader = Callable[[object], object]
+#: The side tables: what their rows become, and what the parts of a row are called and read by.
+_ROWS: dict[str, tuple[Callable[..., object], dict[str, Reader]]] = {
+    "agents": (Agent, {"cta": _integer, "warp": _integer, "lanes": _integer, "role": _text, "index": _integer}),
+    "barriers": (Barrier, {"cta": _integer, "name": _text, "stage": _integer}),
+    "named_barriers": (_tuple, {"cta": _integer, "id": _integer}),
+    "accesses": (Access, {"space": _space, "cta": _integer, "offset": _integer, "bytes": _integer}),
+    "tiles": (Tile, {"name": _text, "space": _space, **dict.fromkeys(("cta", "offset", "bytes", "slots"), _integer)}),
+    "work": (Work, {"line": _integer, "name": _text, "amounts": _amounts}),
+    "unsure": (_tuple, {"agent": _integer, "operation": _integer, "why": _integer}),
+}
+_TEXTS = ("loops", "sources", "notes", "pipelines")
+_NUMBER = ("ctas", "grid", "smem_bytes", "registers", "version", "launch_registers", "architecture")
+_NUMBERS = ("cut", "silent", "stored", "filled")
+#: What is always written, in this order, and what most programs do not have.
+_ALWAYS = (
+    *("version", "name", "params", "ctas", "grid", "smem_bytes", "registers"),
+    *("agents", "barriers", "named_barriers", "accesses", "tiles"),
+    *(*_TEXTS, "launch_registers"),
+)
+_ELSE_NOTHING = {"architecture": 0, "work": [], "coverage": {}} | {name: [] for name in (*_NUMBERS, "unsure")}
