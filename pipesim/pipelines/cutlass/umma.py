@@ -17,32 +17,7 @@ from pipesim.pipelines.cutlass.base import (
     block_id_in_cluster,
     init_stages,
 )
-
-
-def calculate_multicast_mask(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> int:
-    """The CTAs whose loads, along a row or a column, this CTA's MMA has read: it signals them when it is finished.
-
-    A pair counts as one place.
-    """
-    mine = _pair(block_id_in_cluster(cluster_shape), atom_thr_shape)
-    mask = 0
-    for y in range(cluster_shape[1]):
-        for x in range(cluster_shape[0]):
-            other = _pair((x, y), atom_thr_shape)
-            if other[0] == mine[0] or other[1] == mine[1]:
-                mask |= 1 << x + y * cluster_shape[0]
-    return mask
-
-
-def calculate_umma_peer_mask(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> int:
-    """The CTAs that multiply together with this one, itself included."""
-    at = _pair(block_id_in_cluster(cluster_shape), atom_thr_shape)
-    first_x, first_y = at[0] * atom_thr_shape[0], at[1] * atom_thr_shape[1]
-    return sum(
-        1 << first_x + x + (first_y + y) * cluster_shape[0]
-        for y in range(atom_thr_shape[1])
-        for x in range(atom_thr_shape[0])
-    )
+from pipesim.pipelines.modular.kernel_context import KernelContext
 
 
 @pipeline_struct
@@ -59,7 +34,7 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
     ) -> None:
         _require_atom(cluster_shape, atom_thr_shape)
         super().__init__(storage, num_stages, params, cluster_shape)
-        self.block_id_mask = calculate_multicast_mask(cluster_shape, atom_thr_shape)
+        self.block_id_mask = _context(cluster_shape, atom_thr_shape).input_commit_mask
         self._alone = cluster_shape == (1, 1)
 
     @staticmethod
@@ -96,7 +71,7 @@ class PipelineUmmaAsync(CutlassPipeline):
         _require_atom(cluster_shape, atom_thr_shape)
         super().__init__(storage, num_stages)
         self.params = params if params is not None else AsyncParams()
-        self.tmem_sync_mask = calculate_umma_peer_mask(cluster_shape, atom_thr_shape)
+        self.tmem_sync_mask = _context(cluster_shape, atom_thr_shape).mma_complete_mask
         self._pair = atom_thr_shape != (1, 1)
 
     @staticmethod
@@ -119,8 +94,10 @@ class PipelineUmmaAsync(CutlassPipeline):
             self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
-def _pair(block: tuple[int, int], atom_thr_shape: ClusterShape) -> tuple[int, int]:
-    return block[0] // atom_thr_shape[0], block[1] // atom_thr_shape[1]
+def _context(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> KernelContext:
+    """Where the executing CTA is among those that load and multiply together; a pair is along x."""
+    block_id_in_cluster(cluster_shape)
+    return KernelContext.here(atom_thr_shape[0], *cluster_shape)
 
 
 def _commit_to(mbar: SharedMemBarrier, mask: int) -> None:

@@ -31,19 +31,26 @@ class GroupedWorkIterator(TileWalk):
     ``tiles`` is how many this CTA gets.
     """
 
-    def __init__(self, w: Warp, tiles: int) -> None:
-        super().__init__(w, 0, tiles, "tiles")
+    def __init__(self, w: Warp, tiles: int, num_stages: int = 0) -> None:
+        super().__init__(w, num_stages, tiles, "tiles")
 
     def __next__(self) -> WorkInfo:
         self.mark()
         if not self.work_info.is_valid():
             raise StopIteration
         current = self.work_info
-        self.work_info = WorkInfo(current.index + 1, current.index + 1 < self.tiles)
+        self._fetch()
+        self._advance()
         return current
 
+    def _fetch(self) -> None:
+        """What the iteration waits for before it continues."""
 
-class _GroupedIterator(TileWalk):
+    def _advance(self) -> None:
+        self.work_info = WorkInfo(self.work_info.index + 1, self.work_info.index + 1 < self.tiles)
+
+
+class _GroupedIterator(GroupedWorkIterator):
     """The linear iteration over the tiles that both iterators of the kernel on 2 SMs make."""
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int) -> None:
@@ -52,26 +59,11 @@ class _GroupedIterator(TileWalk):
                 f"{recorder().who}: {tiles} tiles from a software CLC of {storage.num_stages} stages",
                 correction="give 0 tiles or more, and at least 1 stage",
             )
-        super().__init__(w, storage.num_stages, tiles, "tiles")
+        super().__init__(w, tiles, storage.num_stages)
         self.full_mbar = storage.full
         self.empty_mbar = storage.empty
         self.clc_response = storage.response
         self.num_stages = storage.num_stages
-
-    def __next__(self) -> WorkInfo:
-        self.mark()
-        if not self.work_info.is_valid():
-            raise StopIteration
-        current = self.work_info
-        self._fetch()
-        self.work_info = self._tile_after(current)
-        return current
-
-    def _fetch(self) -> None:
-        """What the iteration waits for before it continues."""
-
-    def _tile_after(self, work_info: WorkInfo) -> WorkInfo:
-        return WorkInfo(work_info.index + 1, work_info.index + 1 < self.tiles)
 
 
 class GroupedCLCWorkIterator(_GroupedIterator):
@@ -116,7 +108,7 @@ class GroupedCLCSchedulerIterator(_GroupedIterator):
                 self.full_mbar[stage].arrive_cluster(cta)
         self.signal_count += 1
         self.producer_state.step()
-        self.work_info = self._tile_after(self.work_info)
+        self._advance()
 
     def drain(self) -> None:
         """Wait for parity 0 of every stage that was used: right if none was used twice (see above)."""
