@@ -20,10 +20,10 @@ from pipesim.pipelines.common.register_value import (
     MBarType,
     PipelineState,
     RegisterValue,
+    init_barriers,
     mbars_at,
     pipeline_struct,
     ring_at,
-    ring_mbars,
 )
 
 Token = TryResult | bool  #: a try_wait's result; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
@@ -80,13 +80,6 @@ class CutlassPipeline(RegisterValue):
         self.full[state.index()].wait_if_needed(barrier_token, state.phase())
 
 
-def init_stages(storage: MBarType, num_stages: int, producer_arv_count: int, consumer_arv_count: int) -> None:
-    """Initialise ``full[S]`` for the producer's arrivals, ``empty[S]`` for the consumers'."""
-    for full, empty in zip(*ring_mbars(storage, num_stages), strict=True):
-        full.init(producer_arv_count)
-        empty.init(consumer_arv_count)
-
-
 def block_id_in_cluster(cluster_shape: ClusterShape) -> tuple[int, int]:
     """Place of the executing CTA in its cluster; ProtocolError if the protocol's cluster has another size."""
     x, y = cluster_shape
@@ -124,7 +117,7 @@ class PipelineTransactionAsync(CutlassPipeline):
     @staticmethod
     def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
-        init_stages(storage, num_stages, params.producer_arv_count, params.consumer_arv_count)
+        init_barriers(storage, params.producer_arv_count, params.consumer_arv_count, num_stages)
 
     def producer_expect_transaction(self, state: PipelineState) -> None:
         """Expect ``transaction_bytes`` more on ``full``, once for each executing lane: one lane must call it."""
@@ -236,7 +229,7 @@ class PipelineTmaAsync(CutlassPipeline):
         x, y = cluster_shape
         groups = -(-params.num_consumers // WARP_GROUP)
         consumers = params.num_consumers if x * y == 1 else (x + y - 1) * groups
-        init_stages(storage, num_stages, params.num_producers, consumers)
+        init_barriers(storage, params.num_producers, consumers, num_stages)
 
     def producer_acquire(self, state: PipelineState, barrier_token: Token = False) -> None:  # noqa: FBT002  # CUTLASS's signature
         """Wait until the stage is empty, **then the leader arrives on** ``full`` **and expects transaction_bytes**."""

@@ -7,7 +7,7 @@ together, else (1, 1). The commits elect their lane themselves, so whole warps c
 from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.pipelines.common.register_value import MBarType, PipelineState, pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, PipelineState, init_barriers, pipeline_struct
 from pipesim.pipelines.cutlass.base import (
     AsyncParams,
     ClusterShape,
@@ -15,7 +15,6 @@ from pipesim.pipelines.cutlass.base import (
     PipelineTmaAsync,
     TmaParams,
     block_id_in_cluster,
-    init_stages,
 )
 from pipesim.pipelines.modular.kernel_context import KernelContext
 
@@ -48,7 +47,7 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
         """``full``: 1. ``empty``: the MMAs that read the loads, one commit each; ``num_consumers`` is ignored."""
         _require_atom(cluster_shape, atom_thr_shape)
         x, y = cluster_shape[0] // atom_thr_shape[0], cluster_shape[1] // atom_thr_shape[1]
-        init_stages(storage, num_stages, 1, x + y - 1)
+        init_barriers(storage, 1, x + y - 1, num_stages)
 
     def consumer_release(self, state: PipelineState) -> None:
         """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished. A pair's leader calls it."""
@@ -78,7 +77,7 @@ class PipelineUmmaAsync(CutlassPipeline):
     def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``. A commit is one arrival."""
         counts = params if params is not None else AsyncParams()
-        init_stages(storage, num_stages, counts.producer_arv_count, counts.consumer_arv_count)
+        init_barriers(storage, counts.producer_arv_count, counts.consumer_arv_count, num_stages)
 
     def producer_commit(self, state: PipelineState) -> None:
         """Commit: ``full`` gets its arrival when the MMAs issued so far are finished."""
