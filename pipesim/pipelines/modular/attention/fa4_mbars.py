@@ -5,7 +5,7 @@ follow from them are :class:`FA4MBarLayout` here, because a protocol must know h
 has them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from pipesim.errors import ParameterError
 from pipesim.lang.author import author_error
@@ -41,14 +41,7 @@ class FA4MBarLayout:
     @classmethod
     def from_config(cls, config: FA4Config) -> "FA4MBarLayout":
         """The barriers of a configuration."""
-        return cls(
-            num_qk_stages=config.num_qk_stages,
-            num_pv_stages=config.num_pv_stages,
-            num_kv_stages=config.num_kv_stages,
-            use_fused_kv=config.use_fused_kv,
-            pair_cta=config.pair_cta,
-            num_qo=config.num_qo,
-        )
+        return cls(**{each.name: getattr(config, each.name) for each in fields(cls)})
 
     def groups(self) -> tuple[tuple[str, int], ...]:
         """Name and number of barriers of each group, as they lie one after the other."""
