@@ -3,102 +3,63 @@
 A broken rule in words says which agent, which operation, on what, and the two numbers that disagree.
 """
 
+from importlib import import_module
+
 from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
-from pipesim.findings.barriers.arrive_count import ARRIVE_COUNT
-from pipesim.findings.barriers.deadlock import DEADLOCK
-from pipesim.findings.barriers.init_count import INIT_COUNT
-from pipesim.findings.barriers.inval_pending import INVAL_PENDING
-from pipesim.findings.barriers.invalidated import INVALIDATED
-from pipesim.findings.barriers.lapped_waiter import LAPPED_WAITER
-from pipesim.findings.barriers.no_complete import NO_COMPLETE
-from pipesim.findings.barriers.not_initialised import NOT_INITIALISED
-from pipesim.findings.barriers.over_arrival import OVER_ARRIVAL
-from pipesim.findings.barriers.reinitialised import REINITIALISED
-from pipesim.findings.barriers.stale_state import STALE_STATE
-from pipesim.findings.barriers.stale_wait import STALE_WAIT
-from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
-from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
-from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
-from pipesim.findings.counts.exited_cta import EXITED_CTA
-from pipesim.findings.counts.illegal_operand import ILLEGAL_OPERAND
-from pipesim.findings.counts.too_many_registers import TOO_MANY_REGISTERS
-from pipesim.findings.counts.tx_edge import TX_EDGE
-from pipesim.findings.counts.tx_range import TX_RANGE
-from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
-from pipesim.findings.counts.warp_shape import WARP_SHAPE
-from pipesim.findings.kind import Evidence, FindingKind
-from pipesim.findings.memory.absent_cta import ABSENT_CTA
-from pipesim.findings.memory.before_grid_wait import BEFORE_GRID_WAIT
-from pipesim.findings.memory.global_race import GLOBAL_RACE
-from pipesim.findings.memory.lanes_apart import LANES_APART
-from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
-from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
-from pipesim.findings.memory.race import RACE
-from pipesim.findings.memory.read_before_wait import READ_BEFORE_WAIT
-from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
-from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
-from pipesim.findings.memory.tensor_fence import TENSOR_FENCE
-from pipesim.findings.memory.tensor_map_fence import TENSOR_MAP_FENCE
-from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
-from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
-from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
-from pipesim.findings.memory.weak_order import WEAK_ORDER
-from pipesim.findings.memory.wgmma_fence import WGMMA_FENCE
-from pipesim.findings.memory.wrong_item import WRONG_ITEM
-from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
-from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
-from pipesim.findings.warnings.unread_data import UNREAD_DATA
-from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
+from pipesim.findings.kind import Evidence, FindingKind, said
 from pipesim.findings.words import meanwhile, previous_use, what_is_forbidden
 from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
-KINDS: tuple[FindingKind, ...] = (
-    DEADLOCK,
-    LAPPED_WAITER,
-    OVER_ARRIVAL,
-    NOT_INITIALISED,
-    REINITIALISED,
-    INVALIDATED,
-    INVAL_PENDING,
-    INIT_COUNT,
-    ARRIVE_COUNT,
-    NO_COMPLETE,
-    STALE_STATE,
-    STALE_WAIT,
-    TX_RANGE,
-    TX_EDGE,
-    EXITED_CTA,
-    CLUSTER_ARRIVE,
-    BARRIER_THREADS,
-    BARRIER_OVERRUN,
-    RACE,
-    UNINITIALISED_READ,
-    WRONG_ITEM,
-    TWO_OUTCOMES,
-    LANES_APART,
-    UNDER_WAY_AT_EXIT,
-    WARP_SHAPE,
-    TENSOR_ALLOCATION,
-    READ_BEFORE_WAIT,
-    ILLEGAL_OPERAND,
-    WGMMA_FENCE,
-    TENSOR_MAP_FENCE,
-    BEFORE_GRID_WAIT,
-    GLOBAL_RACE,
-    TOO_MANY_REGISTERS,
-    MISSING_PROXY_FENCE,
-    READ_NOT_FENCED,
-    TENSOR_FENCE,
-    WEAK_ORDER,
-    NARROW_SCOPE,
-    ABSENT_CTA,
-    UNPUBLISHED_INIT,
-    UNREAD_DATA,
-    UNSCOPED_ARRIVE,
-    REGISTER_REQUESTS,
-    CP_ASYNC_COUNT,
+_FILES = (
+    "barriers.deadlock",
+    "barriers.lapped_waiter",
+    "barriers.over_arrival",
+    "barriers.not_initialised",
+    "barriers.reinitialised",
+    "barriers.invalidated",
+    "barriers.inval_pending",
+    "barriers.init_count",
+    "barriers.arrive_count",
+    "barriers.no_complete",
+    "barriers.stale_state",
+    "barriers.stale_wait",
+    "counts.tx_range",
+    "counts.tx_edge",
+    "counts.exited_cta",
+    "counts.cluster_arrive",
+    "counts.barrier_threads",
+    "counts.barrier_overrun",
+    "memory.race",
+    "memory.uninitialised_read",
+    "memory.wrong_item",
+    "memory.two_outcomes",
+    "memory.lanes_apart",
+    "counts.under_way_at_exit",
+    "counts.warp_shape",
+    "memory.tensor_allocation",
+    "memory.read_before_wait",
+    "counts.illegal_operand",
+    "memory.wgmma_fence",
+    "memory.tensor_map_fence",
+    "memory.before_grid_wait",
+    "memory.global_race",
+    "counts.too_many_registers",
+    "memory.missing_proxy_fence",
+    "memory.read_not_fenced",
+    "memory.tensor_fence",
+    "memory.weak_order",
+    "memory.narrow_scope",
+    "memory.absent_cta",
+    "memory.unpublished_init",
+    "warnings.unread_data",
+    "warnings.unscoped_arrive",
+    "warnings.register_requests",
+    "warnings.cp_async_count",
+)
+KINDS: tuple[FindingKind, ...] = tuple(
+    getattr(import_module(f"pipesim.findings.{file}"), file.partition(".")[2].upper()) for file in _FILES
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 _BY_FAULT = {kind.kind: kind for kind in KINDS if isinstance(kind.kind, FaultKind)}
@@ -142,7 +103,7 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     if fault.kind is FaultKind.BEFORE_GRID_WAIT:
         access = program.coverage.dependent[fault.found]
         operation, line = access.instruction, access.line
-    claim = f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}"
+    claim = f"{agent}: {known.title}{where}{said(known.detail, program, fault)}{other}"
     other_line = program.line(fault.other_agent, fault.other_pc) if fault.other_agent >= 0 <= fault.other_pc else ""
     return FaultReport(fault.kind, claim, agent, operation, line, _correction(program, fault), other_line)
 
@@ -151,4 +112,4 @@ def _correction(program: Program, fault: Fault) -> str:
     """What corrects it: for pipelines that overlap barriers of their own, which does not depend on the kind."""
     if program.overlaps and fault.kind is not FaultKind.NOT_INITIALISED:
         return own_barriers(program)
-    return of_fault(fault.kind).correction(program, fault)
+    return said(of_fault(fault.kind).correction, program, fault)

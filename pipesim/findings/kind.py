@@ -96,8 +96,15 @@ class PtxExample(EditedText):
     cluster: int = 1
 
 
-def _no_words(_: Program, __: Fault) -> str:
-    return ""
+#: Of a fault: a text with numbers of it as ``{fault.found:,}`` and the other agent as ``{other}``, or what makes one.
+Words = str | Callable[[Program, Fault], str]
+
+
+def said(words: Words, program: Program, fault: Fault) -> str:
+    """The words of this fault."""
+    if callable(words):
+        return words(program, fault)
+    return words.format(fault=fault, other=program.agent_name(fault.other_agent))
 
 
 @dataclass(frozen=True)
@@ -129,8 +136,8 @@ class FindingKind:
     switches: tuple[str, ...] = ()
     causes_itself: bool = False
     concerns_init: bool = False
-    detail: Callable[[Program, Fault], str] = _no_words
-    correction: Callable[[Program, Fault], str] = _no_words
+    detail: Words = ""
+    correction: Words = ""
     note: str = ""
     look: Callable[[Program], Iterable[Advisory]] | None = None
     of: Op | None = None

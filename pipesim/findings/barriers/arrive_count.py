@@ -1,13 +1,7 @@
 """arrive_count: the count of an arrive is outside 1..1,048,575."""
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _number(_: Program, fault: Fault) -> str:
-    return f": {fault.found:,}"
-
+from pipesim.model.finding import FaultKind
 
 ARRIVE_COUNT = FindingKind(
     FaultKind.ARRIVE_COUNT,
@@ -17,7 +11,7 @@ ARRIVE_COUNT = FindingKind(
     corrected="Give the number of arrivals that the agent represents, at least 1.",
     certainty=Certainty.SCHEDULE,
     causes_itself=True,
-    detail=_number,
+    detail=": {fault.found:,}",
     example=ProtocolExample("""The arrive makes no arrival.
 
     full = p.mbarriers("full", 1, count=1)

@@ -1,13 +1,7 @@
 """init_count: the count of an init is outside 1..1,048,575."""
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _number(_: Program, fault: Fault) -> str:
-    return f": {fault.found:,}"
-
+from pipesim.model.finding import FaultKind
 
 INIT_COUNT = FindingKind(
     FaultKind.INIT_COUNT,
@@ -24,7 +18,7 @@ INIT_COUNT = FindingKind(
     certainty=Certainty.SCHEDULE,
     causes_itself=True,
     concerns_init=True,
-    detail=_number,
+    detail=": {fault.found:,}",
     example=ProtocolExample("""The count of the init is 0.
 
     full = p.mbarriers("full", 1)

@@ -1,13 +1,7 @@
 """over_arrival: more arrivals than the phase has pending."""
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _numbers(_: Program, fault: Fault) -> str:
-    return f": {fault.found} arrive, {fault.expected} pending"
-
+from pipesim.model.finding import FaultKind
 
 OVER_ARRIVAL = FindingKind(
     FaultKind.OVER_ARRIVAL,
@@ -23,7 +17,7 @@ OVER_ARRIVAL = FindingKind(
     ),
     certainty=Certainty.SCHEDULE,
     concerns_init=True,
-    detail=_numbers,
+    detail=": {fault.found} arrive, {fault.expected} pending",
     example=ProtocolExample("""All 32 lanes arrive where one arrival is pending.
 
     full = p.mbarriers("full", 1, count=1)

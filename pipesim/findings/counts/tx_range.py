@@ -1,13 +1,7 @@
 """tx_range: the transaction count leaves -1,048,575..1,048,576."""
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _bytes(_: Program, fault: Fault) -> str:
-    return f": {fault.found:,} bytes on top of {fault.expected:,}"
-
+from pipesim.model.finding import FaultKind
 
 TX_RANGE = FindingKind(
     FaultKind.TX_RANGE,
@@ -16,7 +10,7 @@ TX_RANGE = FindingKind(
     shows="The launch fails (measured on H100 and H200).",
     corrected="Expect at most 1,048,575 bytes in a phase: spread a larger tile over several barriers or phases.",
     certainty=Certainty.SCHEDULE,
-    detail=_bytes,
+    detail=": {fault.found:,} bytes on top of {fault.expected:,}",
     example=ProtocolExample("""More bytes are expected than a phase can count.
 
     full = p.mbarriers("full", 1, count=1)

@@ -1,13 +1,7 @@
 """under_way_at_exit: a copy, MMA or commit is still under way when its CTA ends."""
 
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _wait(_: Program, __: Fault) -> str:
-    return "wait for its group, or for the phase of the mbarrier on which it arrives, before the CTA ends"
-
+from pipesim.model.finding import FaultKind
 
 UNDER_WAY_AT_EXIT = FindingKind(
     FaultKind.UNDER_WAY_AT_EXIT,
@@ -21,7 +15,7 @@ UNDER_WAY_AT_EXIT = FindingKind(
     certainty=Certainty.LETTER,
     evidence=Evidence.RUN,
     switches=("--strict-exit",),
-    correction=_wait,
+    correction="wait for its group, or for the phase of the mbarrier on which it arrives, before the CTA ends",
     example=ProtocolExample("""The CTA ends while its bulk copy still reads shared memory.
 
     out = p.smem("out", slots=1, nbytes=64)

@@ -1,13 +1,7 @@
 """lanes_apart: lanes of a warp that parted are taken to be together again, which PTX does not promise there."""
 
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _meet(_: Program, __: Fault) -> str:
-    return "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync"
-
+from pipesim.model.finding import FaultKind
 
 LANES_APART = FindingKind(
     FaultKind.LANES_APART,
@@ -30,7 +24,7 @@ LANES_APART = FindingKind(
     certainty=Certainty.LETTER,
     evidence=Evidence.LANES,
     switches=("--strict-lanes",),
-    correction=_meet,
+    correction="let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync",
     example=PtxExample(
         " setp.lt.u32 %p4, %r2, 16;\n @!%p4 bra rest;\n st.shared.u32 [tile], %r2;\nrest:\n"
         " bar.warp.sync -1;\n mbarrier.arrive.shared::cta.b64 _, [%r3];",

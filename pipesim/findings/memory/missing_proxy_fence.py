@@ -1,14 +1,7 @@
 """missing_proxy_fence: no fence.proxy.async between an ordinary write and the later asynchronous access."""
 
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _fence(program: Program, fault: Fault) -> str:
-    other = program.agent_name(fault.other_agent)
-    return f"{other} executes fence.proxy.async after its write, before it signals any other agent"
-
+from pipesim.model.finding import FaultKind
 
 MISSING_PROXY_FENCE = FindingKind(
     FaultKind.MISSING_PROXY_FENCE,
@@ -24,7 +17,7 @@ MISSING_PROXY_FENCE = FindingKind(
     ),
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
-    correction=_fence,
+    correction="{other} executes fence.proxy.async after its write, before it signals any other agent",
     example=ProtocolExample("""Threads write what a bulk copy then reads.
 
     out = p.smem("out", slots=1, nbytes=64)

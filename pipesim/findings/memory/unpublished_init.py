@@ -1,14 +1,7 @@
 """unpublished_init: a barrier is used before its init is visible to the user."""
 
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _fence(program: Program, fault: Fault) -> str:
-    other = program.agent_name(fault.other_agent)
-    return f"{other} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
-
+from pipesim.model.finding import FaultKind
 
 UNPUBLISHED_INIT = FindingKind(
     FaultKind.UNPUBLISHED_INIT,
@@ -26,7 +19,7 @@ UNPUBLISHED_INIT = FindingKind(
     evidence=Evidence.MEMORY_MODEL,
     switches=("--strict-init",),
     note="{role} initialises {place} without a fence before it is used",
-    correction=_fence,
+    correction="{other} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster",
     example=ProtocolExample('''A copy uses a barrier initialised without a fence; a finding with --strict-init.
 
     tile = p.smem("tile", slots=1, nbytes=64)
