@@ -1070,6 +1070,7 @@ ONE_AFTER_ANOTHER = "st.release.gpu.global.u32 [%rd2+64], 3;", POLL.replace("%rd
         (ONE_ATOMIC + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, FaultKind.MISSING_PROXY_FENCE),
         (ONE_ATOMIC + "fence.proxy.async;" + ONE_AFTER_ANOTHER[0], ONE_AFTER_ANOTHER[1] + REDUCES, None),
         (ONE_ATOMIC, PACKED, RACE),  # two elements, not one
+        (PACKED, "st.global.u32 [%rd2+4], 3;", None),  # it has 4 bytes
         (PACKED, ".reg .b16 %h; mov.b16 %h, 0;" + PACKED.replace("x2 [%rd2], %r6", " [%rd2+2], %h"), None),
         (REDUCES, SETS + ";", RACE),
         (SETS + ";", SETS.replace(", 1", ", 2") + ";", None),

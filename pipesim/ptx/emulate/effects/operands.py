@@ -66,8 +66,9 @@ def _semantics(modifiers: tuple[str, ...]) -> int:
 
 @lru_cache(maxsize=256)
 def bytes_of(kind: str) -> int:
-    """Bytes of an element of a type: 4 of ``b32``."""
-    return max(int("".join(c for c in kind if c.isdigit()) or 8) // 8, 1)
+    """Bytes of an element of a type: 4 of ``b32``, and of ``f16x2``."""
+    element, _, count = kind.partition("x")
+    return max(int("".join(c for c in element if c.isdigit()) or 8) * int(count if count.isdecimal() else 1) // 8, 1)
 
 
 def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
