@@ -13,7 +13,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import PERIOD, WHOLE_RUN, StatedError, load_profile
 from pipesim.trace.schema import Trace
-from tests.support.fixture_types import Make
+from tests.conform.cases import stored
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 USUAL = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -50,7 +50,7 @@ def slower(trace: Trace, factor: int) -> Trace:
 
 
 class TestStatedError:
-    def test_times_twice_as_long_are_off_though_the_order_agrees(self, stored: Make) -> None:
+    def test_times_twice_as_long_are_off_though_the_order_agrees(self) -> None:
         case = stored(USUAL)
         slow = slower(case.trace, 2)
         assert agreement_of(case.program, slow).agreement is Agreement.CONFORMS
@@ -60,7 +60,7 @@ class TestStatedError:
         assert found.stated is not None
 
     @pytest.mark.slow
-    def test_an_error_is_stated_between_the_least_and_the_greatest_value_that_was_measured(self, stored: Make) -> None:
+    def test_an_error_is_stated_between_the_least_and_the_greatest_value_that_was_measured(self) -> None:
         """And of launches of as many CTAs; what lies outside is named, with what was measured."""
         case = stored(USUAL)
         params = {"stages": (2, 4), "work": (600, 900)}
@@ -85,14 +85,14 @@ class TestStatedError:
 
 
 class TestAssumed:
-    def test_another_device(self, stored: Make) -> None:
+    def test_another_device(self) -> None:
         case = stored(USUAL)
         found = times_of(case.program, case.trace, load_profile("h100"))
         assert found.verdict is TimeVerdict.OUTSIDE
         assert found.assumed == (TimeAssumption(AssumedKind.DEVICE, "NVIDIA H200"),)
         assert (abs(found.off_permille or 100) < 30, found.stated) == (True, None)
 
-    def test_multicast_copies_and_arrivals_at_other_ctas(self, stored: Make) -> None:
+    def test_multicast_copies_and_arrivals_at_other_ctas(self) -> None:
         case = stored(MULTICAST)
         found = times_of(case.program, case.trace, replace(load_profile("h200"), errors=()))
         assert (found.verdict, found.figure) == (TimeVerdict.OUTSIDE, PERIOD)
@@ -100,7 +100,7 @@ class TestAssumed:
         assert found.off_permille is not None
 
     @pytest.mark.slow
-    def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
+    def test_matrix_multiplications_and_the_profiles_estimates(self) -> None:
         case = stored(GEMM)
         found = times_of(case.program, case.trace, WITHOUT_WORKS)
         assert found.verdict is TimeVerdict.OUTSIDE
@@ -113,7 +113,7 @@ class TestAssumed:
         assert AssumedKind.VALUE not in kinds(measured)
 
     @pytest.mark.slow
-    def test_a_work_that_took_another_time_than_given(self, stored: Make) -> None:
+    def test_a_work_that_took_another_time_than_given(self) -> None:
         """The scheduler's 700 cycles: the atomic that they stand for takes less; the consumers' 600 are spent."""
         case = stored(SCHEDULER)
         assert times_of(case.program, case.trace).assumed == (), "its time was fitted"
@@ -139,20 +139,20 @@ class TestAssumed:
 
 
 class TestNothingToCompare:
-    def test_a_run_that_did_not_finish(self, stored: Make) -> None:
+    def test_a_run_that_did_not_finish(self) -> None:
         case = stored(HUNG)
         found = times_of(case.program, case.trace)
         assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.UNFINISHED)
         assert compare(case.program, case.trace).time == found
 
-    def test_a_program_that_does_not_finish(self, stored: Make) -> None:
+    def test_a_program_that_does_not_finish(self) -> None:
         case = stored(USUAL)
         stuck = stuck_of(case.program)
         found = times_of(stuck, case.trace)
         assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_SIMULATED)
         assert compare(stuck, case.trace).time == found
 
-    def test_a_window_of_a_run_without_a_period(self, stored: Make) -> None:
+    def test_a_window_of_a_run_without_a_period(self) -> None:
         case = stored(USUAL).with_meta(runs=()).window(8, 12)
         found = times_of(case.program, case.trace)
         assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_RECORDED)
@@ -171,6 +171,6 @@ def stuck_of(program: Program) -> Program:
 
 @pytest.mark.sampled(3, 14)
 @pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 8_000), fast=[USUAL, FAULTY, HUNG]))
-def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
+def test_the_short_way_gives_the_same_answer(name: str) -> None:
     case = stored(name)
     assert times_of(case.program, case.trace) == compare(case.program, case.trace).time

@@ -13,7 +13,7 @@ from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.trace.activity import cut
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
-from tests.support.fixture_types import Make
+from tests.conform.cases import simulated, stored
 from tests.support.report_examples import SITES
 
 NOTHING = {False: PeriodPair(None, None), True: PeriodPair(None, None)}
@@ -124,7 +124,7 @@ def test_events_that_only_one_has_are_not_matched() -> None:
 
 
 @pytest.mark.parametrize("folder", ["h100", "h200"])
-def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, folder: str) -> None:
+def test_the_default_configuration_is_simulated_to_five_percent(folder: str) -> None:
     """A regression bound: when it was written the errors were below 2 %, untraced and traced, on both chips."""
     case = stored(f"{folder}/{DEFAULT}")
     result = compare(case.program, case.trace)
@@ -147,7 +147,7 @@ def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, fo
 # a part of a run
 
 
-def test_tries_of_a_window_give_no_period(simulated: Make) -> None:
+def test_tries_of_a_window_give_no_period() -> None:
     """A window keeps the same numbers of tries and of waits, which then are of other tiles."""
     whole = simulated(stages=4, tiles=32, work=200, tries=True).trace
     reading = read(cut(whole, 0, 30))

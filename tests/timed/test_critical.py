@@ -20,7 +20,6 @@ from pipesim.timed.bounds.critical import Bound, least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
-from tests.support.fixture_types import Make
 from tests.support.role_chains import Link, chain
 from tests.support.timed_ring import TOY, stamps, toy
 from tests.support.timed_ring import flat_ring as ring
@@ -129,7 +128,7 @@ def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
 ) -> None:
     program = chain(links, tiles=7).flatten({})
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    never_before(program, profile, stamps, traced=traced)
+    never_before(program, profile, traced=traced)
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)
@@ -138,10 +137,10 @@ def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
     shape: dict[str, Any], prices: dict[str, int], traced: bool
 ) -> None:
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    never_before(ring(**shape, tiles=9), profile, stamps, traced=traced)
+    never_before(ring(**shape, tiles=9), profile, traced=traced)
 
 
-def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bool) -> None:
+def never_before(program: Program, profile: Profile, *, traced: bool) -> None:
     times = Earliest(program, profile, traced=traced)
     assert run_canonically(program, times).finished
     result = simulate(program, profile, traced=traced)

@@ -9,7 +9,7 @@ import pytest
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_of
 from pipesim.conform.result import DivergenceKind
 from pipesim.trace.schema import EventKind, Events
-from tests.support.fixture_types import Make
+from tests.conform.cases import stored
 
 FAULT = "h100/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-missing_arrive-at-7.parquet"
 HUNG = "h200/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
@@ -58,7 +58,7 @@ STORIES: list[tuple[str, dict[str, Any], Agreement, Reason | None]] = [
 @pytest.mark.sampled(3, 7)
 @pytest.mark.parametrize(("name", "changes", "expected", "reason"), STORIES)
 def test_the_answer_and_its_reason(
-    stored: Make, name: str, changes: dict[str, Any], expected: Agreement, reason: Reason | None
+    name: str, changes: dict[str, Any], expected: Agreement, reason: Reason | None
 ) -> None:
     case = stored(name)
     case = case.with_meta(**{key: value(case) if callable(value) else value for key, value in changes.items()})
@@ -68,7 +68,7 @@ def test_the_answer_and_its_reason(
 
 
 @pytest.mark.slow
-def test_a_hang_is_followed_in_every_cta(stored: Make) -> None:
+def test_a_hang_is_followed_in_every_cta() -> None:
     """One CTA that hangs as the model does says nothing for another that did something else before."""
     case = stored(HUNG)
     events, (header,) = case.trace.events, case.trace.meta.ctas

@@ -20,8 +20,8 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
+from tests.conform.cases import as_hardware, recorded
 from tests.support.barrier_words import encode_word
-from tests.support.fixture_types import Make
 from tests.support.paths import EXAMPLES
 
 SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])
@@ -68,9 +68,7 @@ def opened(trace: Trace, cta: int = 0, program: Program | None = None) -> Autops
     return found
 
 
-def hung(
-    recorded: Make, shape: tuple[int, ...], data: Any, seed: int
-) -> tuple[Program, Program, RandomSchedule, Trace]:
+def hung(shape: tuple[int, ...], data: Any, seed: int) -> tuple[Program, Program, RandomSchedule, Trace]:
     program = pc(*shape)
     wrong = apply(program, data.draw(st.sampled_from(edits(program))))
     walk = random_schedule(wrong, seed)
@@ -83,8 +81,8 @@ def hung(
 @pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
-def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
-    program, wrong, walk, trace = hung(recorded, shape, data, seed)
+def test_barriers_and_words_of_any_hang(shape: tuple[int, ...], data: Any, seed: int) -> None:
+    program, wrong, walk, trace = hung(shape, data, seed)
     if walk.ended or walk.trapped:
         return
     predicted = explain(wrong, walk.state)
@@ -106,8 +104,8 @@ def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
-def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
-    program, wrong, walk, trace = hung(recorded, shape, data, seed)
+def test_what_trapped_is_named(shape: tuple[int, ...], data: Any, seed: int) -> None:
+    program, wrong, walk, trace = hung(shape, data, seed)
     if not walk.trapped:
         return
     trap = walk.faults[-1]
@@ -117,7 +115,7 @@ def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any
         assert found.trap.agent == wrong.agent_name(trap.agent)
 
 
-def test_a_trap_that_left_no_record(as_hardware: Make) -> None:
+def test_a_trap_that_left_no_record() -> None:
     """The record of the operation that trapped did not leave the chip: the protocol says what came next."""
     program = pc(1, 6, 1)
     run = simulate(apply(program, Edit(EditKind.NO_ACQUIRE, 0, 2)), load_profile("h100"))
@@ -132,7 +130,7 @@ def test_a_trap_that_left_no_record(as_hardware: Make) -> None:
     assert shorter.stopped != ()
 
 
-def test_a_word_that_differs_is_named(as_hardware: Make) -> None:
+def test_a_word_that_differs_is_named() -> None:
     program = pc()
     run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 7)), load_profile("h100"))
     read = list(words(run.state))
@@ -151,7 +149,7 @@ def test_a_word_that_differs_is_named(as_hardware: Make) -> None:
     assert told(list(words(run.state))).agree is True  # the twin
 
 
-def test_records_that_contradict_each_other(as_hardware: Make) -> None:
+def test_records_that_contradict_each_other() -> None:
     """A wait that returned although nothing recorded could have let it: said, not smoothed over."""
     program = pc(2, 6, 1)
     run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 2)), load_profile("h100"))
@@ -167,7 +165,7 @@ def test_records_that_contradict_each_other(as_hardware: Make) -> None:
 
 
 @pytest.mark.parametrize("what", ["window", "dropped", "count"])
-def test_no_autopsy_of_a_part(as_hardware: Make, what: str) -> None:
+def test_no_autopsy_of_a_part(what: str) -> None:
     program = pc()
     run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 7)), load_profile("h100"))
     trace = as_hardware(program, run.trace)
@@ -181,7 +179,7 @@ def test_no_autopsy_of_a_part(as_hardware: Make, what: str) -> None:
     assert autopsy(trace, 0) is not None
 
 
-def test_what_leaves_no_records_is_supplied(as_hardware: Make) -> None:
+def test_what_leaves_no_records_is_supplied() -> None:
     """Commits on mbarriers and cp.async arrivals are in no record of these traces: the protocol has them."""
     relay = f"{EXAMPLES / 'relay.py'}:relay"
     for target, params in (("gemm_sm100", {}), (relay, {"tiles": 6})):

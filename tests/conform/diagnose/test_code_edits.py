@@ -28,7 +28,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.sites import NO_SITES, optional_sites
-from tests.support.fixture_types import Make
+from tests.conform.cases import recorded
 from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
 
@@ -66,9 +66,7 @@ WRONG = [
 ]
 
 
-def examined(
-    program: Program, wrong: Program, recorded: Make, seed: int, **how: Any
-) -> tuple[Ending, Examination, Diagnosis]:
+def examined(program: Program, wrong: Program, seed: int, **how: Any) -> tuple[Ending, Examination, Diagnosis]:
     trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed, **how)
     found = conform(program, trace)
     assert found.verdict is TraceVerdict.DIFFERS
@@ -81,13 +79,13 @@ def examined(
 @pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", slow_but(WRONG[:1], WRONG), ids=lambda case: f"{case[0].value}-{case[3]}")
-def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int) -> None:
+def test_each_mistake_is_named(case: tuple[Any, ...], seed: int) -> None:
     """The records beside the line say what was meant; what the others then do names the mistake."""
     kind, role, value, at, noinc, ending, claim = case
     program = relay(noinc)
     edit = always(program, kind, role, value, at)
     how = {"also": optional_sites(program), "as_meant": True}
-    status, seen, diagnosis = examined(program, in_place(program, edit), recorded, seed, **how)
+    status, seen, diagnosis = examined(program, in_place(program, edit), seed, **how)
     assert ending is None or status is ending
     told = next(e for e in diagnosis.explanations if e.claim.startswith(claim))
     assert (told.agent, told.iteration) == (role, -1)
@@ -96,11 +94,11 @@ def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int)
 
 
 @pytest.mark.slow
-def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
+def test_a_forgotten_noinc_is_the_only_explanation() -> None:
     program = relay()
     edit = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
     for also in (NO_SITES, optional_sites(program)):
-        _, seen, diagnosis = examined(program, in_place(program, edit), recorded, 3, also=also)
+        _, seen, diagnosis = examined(program, in_place(program, edit), 3, also=also)
         claims = [e.claim for e in diagnosis.explanations]
         if also:
             assert claims == ["load's cp.async arrive on in_full without .noinc"]
@@ -111,20 +109,18 @@ def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
 
 @pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> None:
+def test_a_bar_that_is_not_there_leaves_no_record(at: int) -> None:
     program = relay()
     edit = always(program, CodeEditKind.BAR_FORGOTTEN, "store", at=at)
-    _, _, diagnosis = examined(program, apply(program, edit), recorded, 4, also=optional_sites(program))
+    _, _, diagnosis = examined(program, apply(program, edit), 4, also=optional_sites(program))
     assert [e.edit for e in diagnosis.explanations] == [edit]
 
 
 @pytest.mark.slow
-def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
+def test_one_pass_of_a_line_is_told_from_all() -> None:
     program = relay()
     one = next(e for e in code_edits(program) if e.kind is CodeEditKind.NOINC_FORGOTTEN and e.iteration == 3)
-    _, _, diagnosis = examined(
-        program, in_place(program, one), recorded, 5, also=optional_sites(program), as_meant=True
-    )
+    _, _, diagnosis = examined(program, in_place(program, one), 5, also=optional_sites(program), as_meant=True)
     assert [e.edit for e in diagnosis.explanations] == [one]
     assert diagnosis.explanations[0].claim.endswith("without .noinc at pass 3 of that line")
     wider = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
@@ -134,7 +130,7 @@ def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
 
 @pytest.mark.parametrize("noinc", [0, 1])
 @pytest.mark.parametrize("recording", [True, False])
-def test_the_right_kernel_conforms(recorded: Make, noinc: int, recording: bool) -> None:
+def test_the_right_kernel_conforms(noinc: int, recording: bool) -> None:
     program = relay(noinc)
     also = optional_sites(program) if recording else NO_SITES
     for seed in range(4):

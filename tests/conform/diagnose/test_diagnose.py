@@ -21,7 +21,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
-from tests.support.fixture_types import Make
+from tests.conform.cases import as_hardware, recorded, run, simulated
 from tests.support.lanes import long_but, slow_but
 
 PRODUCER, CONSUMER = 0, 1
@@ -44,7 +44,7 @@ def explained(program: Program, trace: Trace) -> Diagnosis:
     return found
 
 
-def timed(as_hardware: Make, program: Program, edit: Edit) -> Trace:
+def timed(program: Program, edit: Edit) -> Trace:
     made = f"{edit.kind.value}@{edit.iteration}"
     trace: Trace = as_hardware(program, simulate(apply(program, edit), PROFILE).trace, fault=made)
     return trace
@@ -73,14 +73,14 @@ SHAPES = ((4, 11, 2, 1), (2, 5, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", long_but([(1, 6, 1, 1)], slow_but([(1, 6, 1, 1)], SHAPES)), ids=str)
-def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int, ...]) -> None:
+def test_every_fault_at_every_tile_is_named(shape: tuple[int, ...]) -> None:
     program = pc(*shape)
     confused: dict[tuple[str, int], set[str]] = {}
     count: Counter[EditKind] = Counter()
     for edit in edits(program):
         if edit.agent > CONSUMER:
             continue
-        found = explained(program, timed(as_hardware, program, edit))
+        found = explained(program, timed(program, edit))
         assert found.named
         assert found.manifest
         (mine,) = (e for e in found.explanations if e.edit == edit)
@@ -101,7 +101,7 @@ RANDOM_SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 5, 1, 1), (2, 8, 2, 1), (2, 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, data=st.data(), seed=st.integers(0, 10**6), late=st.booleans())
-def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:
+def test_in_any_schedule(shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:
     """Not only in the one that a latency profile makes: agents far behind, bytes in pieces, stamps off."""
     program = pc(*shape)
     edit = data.draw(st.sampled_from(edits(program)))
@@ -121,7 +121,7 @@ def _cut_off(trace: Trace) -> set[str]:
 
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, seed=st.integers(0, 10**6), late=st.booleans())
-def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...], seed: int, late: bool) -> None:
+def test_a_right_kernel_has_no_diagnosis(shape: tuple[int, ...], seed: int, late: bool) -> None:
     program = pc(*shape)
     trace = recorded(program, program, random_schedule(program, seed), lag=seed if late else None)
     assert diagnosed(program, trace) is None
@@ -129,9 +129,9 @@ def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...],
     assert (made.explanations, made.manifest, made.named) == ((), False, False)
 
 
-def test_what_an_explanation_says(as_hardware: Make) -> None:
+def test_what_an_explanation_says() -> None:
     program = pc()
-    found = explained(program, timed(as_hardware, program, Edit(EditKind.MISSING_ARRIVE, CONSUMER, 7, "empty")))
+    found = explained(program, timed(program, Edit(EditKind.MISSING_ARRIVE, CONSUMER, 7, "empty")))
     (told,) = found.explanations
     assert told.claim == "consumer/0 does not arrive on empty[3] for tile 7"
     assert (told.agent, told.barrier, told.iteration) == ("consumer/0", "empty[3]", 7)
@@ -145,10 +145,10 @@ def test_what_an_explanation_says(as_hardware: Make) -> None:
     assert found.tried == len(edits(program))
 
 
-def test_a_trap_is_explained_by_a_trap_only(as_hardware: Make) -> None:
+def test_a_trap_is_explained_by_a_trap_only() -> None:
     """One stage: the producer that does not wait announces bytes while the last ones are still outstanding."""
     program = pc(1, 6, 1, 1)
-    trace = timed(as_hardware, program, Edit(EditKind.NO_ACQUIRE, PRODUCER, 2, "empty"))
+    trace = timed(program, Edit(EditKind.NO_ACQUIRE, PRODUCER, 2, "empty"))
     assert trace.meta.status == "trap"
     found = explained(program, trace)
     (told,) = found.explanations
@@ -159,7 +159,7 @@ def test_a_trap_is_explained_by_a_trap_only(as_hardware: Make) -> None:
     assert (hung.explanations, hung.named) == ((), False)
 
 
-def test_two_mistakes_are_no_single_edit(as_hardware: Make) -> None:
+def test_two_mistakes_are_no_single_edit() -> None:
     program = pc()
     both = apply(apply(program, Edit(EditKind.RELEASE_EARLY, 1, 3)), Edit(EditKind.RELEASE_EARLY, 2, 5))
     found = explained(program, as_hardware(program, simulate(both, PROFILE).trace))
@@ -169,30 +169,30 @@ def test_two_mistakes_are_no_single_edit(as_hardware: Make) -> None:
     assert len(twin.explanations) == 1
 
 
-def test_another_fault_than_was_said(as_hardware: Make) -> None:
+def test_another_fault_than_was_said() -> None:
     program = pc()
-    trace = timed(as_hardware, program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))
+    trace = timed(program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))
     for said in ("missing_arrive@3", "release_early@4", "something else"):
         found = explained(program, Trace(replace(trace.meta, fault=said), trace.events))
         assert len(found.explanations) == 1
         assert not found.named
 
 
-def test_a_protocol_that_hangs_needs_no_edit(simulated: Make, as_hardware: Make) -> None:
+def test_a_protocol_that_hangs_needs_no_edit() -> None:
     case = simulated(stages=2, tiles=8, arrives=3, work=30)
     found = explained(case.program, as_hardware(case.program, case.trace))
     assert (found.explanations, found.tried, found.manifest) == ((), 0, True)
 
 
-def test_nothing_is_concluded_from_a_part(as_hardware: Make) -> None:
+def test_nothing_is_concluded_from_a_part() -> None:
     program = pc()
-    trace = timed(as_hardware, program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))
+    trace = timed(program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))
     window = Trace(replace(trace.meta, window=(0, 16)), trace.events)
     lost = Trace(replace(trace.meta, ctas=(CtaInfo(0, 0, dropped=(0, 0, 1)),)), trace.events)
     assert [diagnosed(program, t) for t in (window, lost)] == [None, None]
 
 
-def test_rings_that_try_first(run: Make, simulated: Make, as_hardware: Make) -> None:
+def test_rings_that_try_first() -> None:
     """What is recorded depends on answers: the walk along the events decides, not the plain order."""
     program = simulated(stages=2, tiles=6, tries=True).program
     edit = Edit(EditKind.MISSING_ARRIVE, 1, 3, "empty" if any(b.name == "empty" for b in program.barriers) else "")

@@ -13,7 +13,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.targets import find
-from tests.support.fixture_types import Make
+from tests.conform.cases import simulated
 
 SHORT = {Op.WAIT: "wait", Op.ARRIVE: "arrive", Op.READ: "read", Op.WORK: "work", Op.TMA_LOAD: "copy"}
 
@@ -198,7 +198,7 @@ def test_an_agent_of_two_pipelines() -> None:
     assert [program.barrier_name(program.code[0][i][1]) for i in differing] == ["second[1]"]
 
 
-def test_a_wait_that_tries_first_is_one_wait(simulated: Make) -> None:
+def test_a_wait_that_tries_first_is_one_wait() -> None:
     program = simulated(stages=2, tiles=4, tries=True).program
     inverted = apply(program, Edit(EditKind.WRONG_PARITY, 1, 1, "full"))
     pairs = zip(program.code[1], inverted.code[1], strict=True)

@@ -16,7 +16,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
-from tests.support.fixture_types import Make
+from tests.conform.cases import Case, as_hardware, recorded, stored
 
 R, W, H, T = LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA, LaunchOutcome.HANG, LaunchOutcome.TRAP
 PRODUCER, CONSUMER = 0, 1
@@ -83,9 +83,7 @@ def test_same_seed_same_set() -> None:
 @pytest.mark.long
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (3, 7, 2, 1)]), data=st.data(), seed=st.integers(0, 10**6))
-def test_what_a_single_run_does_is_in_the_set(
-    as_hardware: Make, recorded: Make, shape: tuple[int, ...], data: Any, seed: int
-) -> None:
+def test_what_a_single_run_does_is_in_the_set(shape: tuple[int, ...], data: Any, seed: int) -> None:
     program = pc(*shape)
     edit = data.draw(st.sampled_from(edits(program)))
     wrong = apply(program, edit)
@@ -101,12 +99,12 @@ def test_what_a_single_run_does_is_in_the_set(
         ("deadlock", 0, H), ("fault", 0, T),
     ],
 )  # fmt: skip
-def test_what_was_observed(stored: Make, status: str, wrong: int, expected: LaunchOutcome) -> None:
+def test_what_was_observed(status: str, wrong: int, expected: LaunchOutcome) -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
     assert outcome_of(case.with_meta(status=status, wrong_tiles=wrong).trace) is expected
 
 
-def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
+def test_a_run_that_was_cut_off_has_no_outcome() -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
     with pytest.raises(EvidenceError, match="which is not an outcome"):
         outcome_of(case.with_meta(status="unknown").trace)
@@ -115,8 +113,8 @@ def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
 # the schedules
 
 
-def test_traces_of_random_schedules_conform(recorded: Make, make_case: Make) -> None:
+def test_traces_of_random_schedules_conform() -> None:
     """The way the tests record is right: the right program explains its own schedules."""
     for seed in range(8):
         trace: Trace = recorded(pc(), pc(), random_schedule(pc(), seed), lag=seed if seed % 2 else None)
-        make_case(pc(), trace).accepted()
+        Case(pc(), trace).accepted()

@@ -15,7 +15,7 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import ON_NAMED_BARRIER, CtaInfo, EventKind, Trace
 from pipesim.trace.sites import optional_sites
-from tests.support.fixture_types import Make
+from tests.conform.cases import simulated, stored
 from tests.support.paths import EXAMPLES
 
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -39,7 +39,7 @@ def only_difference(a: Any, b: Any) -> Difference:
 # The same behaviour
 
 
-def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None:
+def test_one_value_among_others_is_no_matter_of_parameters() -> None:
     """The twin of the last: the copies of B are larger, but one of them is not."""
     other = stored(name(tb=16384))
     row = other.rows(0, EventKind.COPY)[30]
@@ -47,7 +47,7 @@ def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None
     assert (difference.agent, difference.iteration) == ("producer", 0)  # nothing explains the others any more
 
 
-def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Make) -> None:
+def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference() -> None:
     whole = simulated(tiles=12)
     short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 11])
     for case in (short, short.with_meta(params=dict(whole.trace.meta.params) | {"work": 7})):
@@ -56,7 +56,7 @@ def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Mak
         assert {(d.kind, d.iteration) for d in found.differences} == {(DifferenceKind.ONLY_A, 11)}
 
 
-def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
+def test_whether_a_try_succeeds_is_a_matter_of_time() -> None:
     """A slow consumer finds its tiles by a try, a fast one waits for them: the same passes in the same order."""
     slow, fast = (simulated(stages=4, tiles=16, work=work, tries=True) for work in (400, 1))
     sites = [{fast.kind(row) for row in case.rows(1, group="full")} for case in (slow, fast)]
@@ -70,7 +70,7 @@ def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
 # Another behaviour
 
 
-def test_a_dropped_event(stored: Make) -> None:
+def test_a_dropped_event() -> None:
     case = stored(f"h100/{USUAL}")
     row = case.rows(2, EventKind.ARRIVE)[5]
     for edited in (case.without(row), case.without(row).renumbered()):
@@ -139,7 +139,7 @@ def test_lost_records_leave_it_open(good: Any) -> None:
         assert (found.lost_a, found.lost_b) == lost
 
 
-def test_windows_are_compared_where_both_looked(stored: Make) -> None:
+def test_windows_are_compared_where_both_looked() -> None:
     case = stored(f"h100/{USUAL}")
 
     def window(first: int, end: int) -> Trace:
@@ -158,7 +158,7 @@ def test_windows_are_compared_where_both_looked(stored: Make) -> None:
         compare_traces(window(0, 8), window(8, 16))
 
 
-def test_a_launch_of_many_ctas_and_one_of_one(stored: Make) -> None:
+def test_a_launch_of_many_ctas_and_one_of_one() -> None:
     one, all_ = stored(name()), stored(name(g=132))
     pair = compare_traces(all_.trace, one.trace)
     assert (pair.behaviour.ctas, pair.behaviour.matched, pair.behaviour.verdict) == ((0,), 576, TraceVerdict.AGREES)
@@ -167,7 +167,7 @@ def test_a_launch_of_many_ctas_and_one_of_one(stored: Make) -> None:
     assert (every.ctas, every.matched) == (tuple(range(8)), 8 * 576)
 
 
-def test_nothing_to_compare(stored: Make, simulated: Make) -> None:
+def test_nothing_to_compare() -> None:
     usual, ring = stored(f"h100/{USUAL}"), simulated()
     with pytest.raises(EvidenceError, match="different protocols: A of producer_consumer, B of") as error:
         compare_traces(usual.trace, ring.trace)

@@ -12,7 +12,7 @@ from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind, Trace
-from tests.support.fixture_types import Make
+from tests.conform.cases import run, simulated, stored
 
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
@@ -46,7 +46,7 @@ def adds_up(timing: PairTiming) -> None:
 
 
 @pytest.mark.parametrize("cycles", [1, 36, 500])
-def test_work_that_is_slower_by_exactly_so_many_cycles_a_tile(stored: Make, cycles: int) -> None:
+def test_work_that_is_slower_by_exactly_so_many_cycles_a_tile(cycles: int) -> None:
     trace = stored(USUAL).trace
     timing = timing_of(trace, slower(trace, cycles))
     critical = timing.ledgers[0]
@@ -65,7 +65,7 @@ def reversed_rows(trace: Trace) -> Trace:
     return Trace(trace.meta, trace.events.select(np.arange(len(trace.events))[::-1]))
 
 
-def test_rows_in_the_opposite_order_have_no_span_of_time(stored: Make) -> None:
+def test_rows_in_the_opposite_order_have_no_span_of_time() -> None:
     """The behaviour differs, and no agent has a first and a last event that both have in this order."""
     trace = stored(USUAL).trace
     for a, b in ((trace, reversed_rows(trace)), (reversed_rows(trace), trace)):
@@ -80,7 +80,7 @@ def test_rows_in_the_opposite_order_have_no_span_of_time(stored: Make) -> None:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), dropped=st.integers(0, 3))
-def test_every_ledger_adds_up_and_is_the_naive_one(simulated: Make, seed: int, dropped: int) -> None:
+def test_every_ledger_adds_up_and_is_the_naive_one(seed: int, dropped: int) -> None:
     """Random delays and lost places: the segments sum to the span, and are those that a plain walk finds."""
     case = simulated(stages=2, tiles=12, work=30, warps=2)
     draw = np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def test_noise_decides_what_a_difference_is_worth() -> None:
     assert PairFigure("period", 0, 200).permille is None
 
 
-def test_the_cost_of_recording_is_compared_with_its_like(stored: Make, run: Make) -> None:
+def test_the_cost_of_recording_is_compared_with_its_like() -> None:
     case = stored(USUAL)
     simulated = run(case.program).trace
     timing = timing_of(simulated, case.trace)
@@ -137,7 +137,7 @@ def test_the_cost_of_recording_is_compared_with_its_like(stored: Make, run: Make
     assert (figure(timing, "period").a, timing.primary) == (None, "period, this trace")
 
 
-def test_one_event_in_common_is_no_time(simulated: Make) -> None:
+def test_one_event_in_common_is_no_time() -> None:
     case = simulated(tiles=4)
     one = case.ordered([case.rows(0)[0]])
     assert compare_traces(case.trace, one.trace).timing is None

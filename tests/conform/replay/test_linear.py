@@ -9,6 +9,7 @@ import pytest
 from pipesim.conform.replay import follow_records as replay
 from pipesim.model.machine import land, pass_over, step
 from pipesim.model.ops import Op
+from tests.conform.cases import simulated
 from tests.support.fixture_types import Make
 
 
@@ -61,7 +62,7 @@ def suppliers(case: Any) -> int:
 
 
 @pytest.mark.parametrize("shape", [{}, {"stages": 1}, {"warps": 4, "stages": 4}, {"tries": True, "work": 30}])
-def test_every_operation_is_carried_out_once(simulated: Make, count: Make, shape: dict[str, Any]) -> None:
+def test_every_operation_is_carried_out_once(count: Make, shape: dict[str, Any]) -> None:
     case = simulated(**{"tiles": 40} | shape)
     seen = count(case)
     assert seen["moved"] == operations(case)
@@ -70,6 +71,6 @@ def test_every_operation_is_carried_out_once(simulated: Make, count: Make, shape
 
 
 @pytest.mark.parametrize("shape", [{"warps": 3}, {"stages": 1}, {"tries": True}])
-def test_twice_the_tiles_are_twice_the_moves(simulated: Make, count: Make, shape: dict[str, Any]) -> None:
+def test_twice_the_tiles_are_twice_the_moves(count: Make, shape: dict[str, Any]) -> None:
     seen = [sum(count(simulated(**{"tiles": tiles} | shape)).values()) for tiles in (40, 80, 160)]
     assert seen[2] - seen[1] == 2 * (seen[1] - seen[0])

@@ -14,7 +14,7 @@ from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind
-from tests.support.fixture_types import Make
+from tests.conform.cases import stored
 from tests.support.paths import TRACES
 
 CHIPS = ("h100", "h200")
@@ -38,7 +38,7 @@ def counts(case: Any, barrier: str) -> tuple[int, int]:
 
 @pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("name", HUNG)
-def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name: str) -> None:
+def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(name: str) -> None:
     """The model, led by the records, is stuck where the kernel was; no edit is needed; the barrier words agree."""
     case = stored(name)
     assert case.trace.meta.status == "deadline"
@@ -66,7 +66,7 @@ def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name
 
 @pytest.mark.parametrize("delay", ["e150-fto1-ki1-od20000", "e20000-fto1-ki1-od0"])
 @pytest.mark.parametrize("chip", CHIPS)
-def test_cutlass_order_ends_with_the_same_warps_late(stored: Make, chip: str, delay: str) -> None:
+def test_cutlass_order_ends_with_the_same_warps_late(chip: str, delay: str) -> None:
     """The twin: one order, one wait, and all tiles right."""
     case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-{delay}-r1-sb2048-s4-st4-t8-g1.parquet")
     case.accepted()
@@ -75,7 +75,7 @@ def test_cutlass_order_ends_with_the_same_warps_late(stored: Make, chip: str, de
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_upstreams_order_ends_where_a_tile_takes_long_to_load(stored: Make, chip: str) -> None:
+def test_upstreams_order_ends_where_a_tile_takes_long_to_load(chip: str) -> None:
     """With 16 steps a tile the load warp is never a tile ahead: a test of such a kernel would see nothing."""
     case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-e0-fto0-ki16-od0-r1-sb2048-s4-st4-t8-g1.parquet")
     case.accepted()

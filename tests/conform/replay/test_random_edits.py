@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipesim.conform.replay.latency_floor import ReleasePath, floors_for
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.trace.schema import EventKind
-from tests.support.fixture_types import Make
+from tests.conform.cases import simulated, stored
 
 RINGS = st.fixed_dictionaries({
     "stages": st.integers(1, 3), "tiles": st.integers(2, 6), "warps": st.integers(1, 3),
@@ -69,7 +69,7 @@ def is_refused(case: Any, data: Any) -> None:
 @pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
-def test_one_edit_of_a_simulated_trace(simulated: Make, ring: dict[str, int], data: Any) -> None:
+def test_one_edit_of_a_simulated_trace(ring: dict[str, int], data: Any) -> None:
     """Of a whole trace, or of some iterations of it."""
     case = simulated(**ring)
     if data.draw(st.booleans(), label="window"):
@@ -81,7 +81,7 @@ def test_one_edit_of_a_simulated_trace(simulated: Make, ring: dict[str, int], da
 @pytest.mark.slow
 @RECORDED
 @given(name=st.sampled_from(NAMES), data=st.data())
-def test_one_edit_of_a_recorded_trace(stored: Make, name: str, data: Any) -> None:
+def test_one_edit_of_a_recorded_trace(name: str, data: Any) -> None:
     is_refused(stored(name), data)
 
 
@@ -162,7 +162,7 @@ def all_shaken(case: Any, data: Any) -> Any:
 @pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
-def test_one_event_at_another_time(simulated: Make, ring: dict[str, int], data: Any) -> None:
+def test_one_event_at_another_time(ring: dict[str, int], data: Any) -> None:
     case = simulated(**ring)
     held_to_the_oracle(case, one_moved(case, data))
 
@@ -170,7 +170,7 @@ def test_one_event_at_another_time(simulated: Make, ring: dict[str, int], data: 
 @pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
-def test_all_events_at_other_times(simulated: Make, ring: dict[str, int], data: Any) -> None:
+def test_all_events_at_other_times(ring: dict[str, int], data: Any) -> None:
     case = simulated(**ring)
     held_to_the_oracle(case, all_shaken(case, data))
 
@@ -178,6 +178,6 @@ def test_all_events_at_other_times(simulated: Make, ring: dict[str, int], data: 
 @pytest.mark.slow
 @RECORDED
 @given(name=st.sampled_from(NAMES), data=st.data())
-def test_one_recorded_event_at_another_time(stored: Make, name: str, data: Any) -> None:
+def test_one_recorded_event_at_another_time(name: str, data: Any) -> None:
     case = stored(name)
     held_to_the_oracle(case, one_moved(case, data))

@@ -14,8 +14,9 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
-from tests.support.fixture_types import Make
+from tests.conform.cases import Case, run, simulated, stored
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
+from tests.support.timed_ring import toy
 
 EVERY = RECORDINGS
 FAULTY = [name for name in EVERY if "-at-" in name]
@@ -32,7 +33,7 @@ REPLAYED = one_of_each(RECORDINGS, 40_000)
 
 @pytest.mark.sampled(14, 30)
 @pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::6]))
-def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
+def test_a_stored_trace_conforms(name: str) -> None:
     case = stored(name)
     result = case.conform()
     assert result.divergence is None
@@ -55,7 +56,7 @@ ALIKE = {"phase_not_toggled@7": {"phase_not_toggled", "wrong_parity"}}
 
 @pytest.mark.sampled(2, 7)
 @pytest.mark.parametrize("name", sampled(FAULTY, [name for name in FAULTY if "h200/" in name]))
-def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
+def test_a_fault_made_on_purpose_is_found(name: str) -> None:
     """Kind, agent and iteration are named; what the chip did is possible; what it left agrees with its records."""
     case = stored(name)
     meta = case.trace.meta
@@ -105,9 +106,7 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
         "copy_issue": st.integers(0, 30), "copy_latency": st.integers(0, 99), "loop_issue": st.integers(0, 9),
     }),
 )  # fmt: skip
-def test_simulated_rings_conform_to_the_cycle(
-    simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int]
-) -> None:
+def test_simulated_rings_conform_to_the_cycle(ring: dict[str, Any], prices: dict[str, int]) -> None:
     case = simulated(profile=toy(**prices), **ring)
     assert case.uncertainty == 0
     case.accepted()
@@ -166,9 +165,7 @@ def by_state() -> Protocol:
 
 @pytest.mark.parametrize("make", [groups, by_state])
 @pytest.mark.parametrize("latency", [0, 3, 50])
-def test_programs_with_other_ways_to_wait_conform(
-    run: Make, toy: Make, make: Callable[[], Protocol], latency: int
-) -> None:
+def test_programs_with_other_ways_to_wait_conform(make: Callable[[], Protocol], latency: int) -> None:
     """Named barriers, groups, commits and waits by state leave no events: replay finds what they waited for."""
     case = run(make().flatten(), profile=toy(arrive_latency=latency, transfer_latency=latency))
     assert case.trace.meta.status == "finished"
@@ -177,7 +174,7 @@ def test_programs_with_other_ways_to_wait_conform(
         case.window(first, end).accepted()
 
 
-def test_a_stored_trace_without_an_event_compares_nothing(stored: Make) -> None:
+def test_a_stored_trace_without_an_event_compares_nothing() -> None:
     case = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet")
     result = case.conform()
     assert (result.verdict, result.events, result.words) == (TraceVerdict.UNKNOWN, 0, 8)
@@ -185,7 +182,7 @@ def test_a_stored_trace_without_an_event_compares_nothing(stored: Make) -> None:
     stored("h100/producer_consumer-al1-cw2-s4-tb16384-t1-w600-g1.parquet").accepted()  # the twin
 
 
-def test_nothing_recorded_is_unknown(simulated: Make) -> None:
+def test_nothing_recorded_is_unknown() -> None:
     result = simulated(tiles=0).conform()
     assert (result.verdict, result.events, result.ctas, result.divergence) == (TraceVerdict.UNKNOWN, 0, 0, None)
 
@@ -210,12 +207,10 @@ def test_nothing_recorded_is_unknown(simulated: Make) -> None:
         ),
     ],
 )
-def test_the_trace_of_another_kernel(
-    simulated: Make, make_case: Make, other: dict[str, int], what: str, cause: str
-) -> None:
+def test_the_trace_of_another_kernel(other: dict[str, int], what: str, cause: str) -> None:
     mine, theirs = simulated(stages=2), simulated(**{"stages": 2} | other)
     with pytest.raises(EvidenceError) as caught:
-        make_case(mine.program, theirs.trace).conform()
+        Case(mine.program, theirs.trace).conform()
     assert caught.value.fact == f"the trace of ring does not have the {what} of ring"
     mine_said = {
         "agents": "load/0 (warp 0), use/0 (warp 1)",
@@ -225,7 +220,7 @@ def test_the_trace_of_another_kernel(
 
 
 @pytest.mark.parametrize("stated", [-1, 1.5, "16", None, True])
-def test_an_impossible_uncertainty(simulated: Make, stated: Any) -> None:
+def test_an_impossible_uncertainty(stated: Any) -> None:
     case = simulated().with_meta(extra={"order_error_cycles": stated})
     with pytest.raises(EvidenceError, match="impossible clock uncertainty"):
         case.conform()

@@ -7,11 +7,11 @@ import pytest
 from pipesim.conform.result import DivergenceKind
 from pipesim.lang.protocol import Protocol
 from pipesim.trace.schema import EventKind
-from tests.support.fixture_types import Make
+from tests.conform.cases import run, simulated
 
 
 @pytest.fixture
-def tried(simulated: Make) -> Any:
+def tried() -> Any:
     return simulated(stages=2, tiles=8, work=30, tries=True)
 
 
@@ -54,7 +54,7 @@ def succeeded(case: Any, row: int) -> Any:
 
 
 @pytest.mark.parametrize("uncertainty", [0, 16])
-def test_a_try_cannot_succeed_before_its_phase(simulated: Make, uncertainty: int) -> None:
+def test_a_try_cannot_succeed_before_its_phase(uncertainty: int) -> None:
     """A try that really failed is recorded as a success. Its stamp is from before it: the next event of its agent must
     be after the arrive that completes the phase, or the try succeeded too early.
     """
@@ -77,7 +77,7 @@ def test_a_try_cannot_succeed_before_its_phase(simulated: Make, uncertainty: int
     assert shown.model == f"false until phase {lap - 1} completes"
 
 
-def test_a_try_of_a_tile_cannot_succeed_before_its_copy(simulated: Make) -> None:
+def test_a_try_of_a_tile_cannot_succeed_before_its_copy() -> None:
     case = simulated(stages=2, tiles=4, work=60, tries=True)
     row = tries(case, 0, "full")[0]
     copy = case.cycle(case.rows(kind=EventKind.COPY)[0])
@@ -108,7 +108,7 @@ def polled() -> Protocol:
     return p
 
 
-def test_a_test_by_state_is_held_to_its_phase_too(run: Make) -> None:
+def test_a_test_by_state_is_held_to_its_phase_too() -> None:
     case = run(polled().flatten())
     (row,) = case.rows(kind=EventKind.TRY)
     assert case.trace.events.value[row] == 0

@@ -16,7 +16,7 @@ import pytest
 
 from hwkernels.twins.twin import TENSOR_STRAY_NS
 from pipesim.trace.schema import Anchor
-from tests.support.fixture_types import Make
+from tests.conform.cases import stored
 from tests.support.recordings import RECORDINGS, one_of_each
 
 BOTH = [name for name in RECORDINGS if "-both" in name]
@@ -49,7 +49,7 @@ def outside(case: Any, cta: int, anchors: tuple[Anchor, ...]) -> Int:
 
 @pytest.mark.sampled(5, 12)
 @pytest.mark.parametrize("name", SAMPLE)
-def test_both_ways_agree_within_the_stated_bound(stored: Make, name: str) -> None:
+def test_both_ways_agree_within_the_stated_bound(name: str) -> None:
     case = stored(name)
     assert len(case.trace.meta.ctas) == min(8, case.trace.meta.grid)
     seen = 0
@@ -60,7 +60,7 @@ def test_both_ways_agree_within_the_stated_bound(stored: Make, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLE if name in TENSOR])
-def test_tensor_cores_move_the_clock(stored: Make, name: str) -> None:
+def test_tensor_cores_move_the_clock(name: str) -> None:
     """Why their kernels have a bound of their own: with that of the others, events of every CTA lie outside of it."""
     case = stored(name)
     assert (case.trace.events.error_ps > STRAY_PS).all()
@@ -72,7 +72,7 @@ def test_tensor_cores_move_the_clock(stored: Make, name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_shifted_anchor_is_seen(stored: Make, name: str, which: int) -> None:
+def test_a_shifted_anchor_is_seen(name: str, which: int) -> None:
     """The twin: an anchor that is wrong by 200 ns to either side leaves no CTA within its bound."""
     case = stored(name)
     far = 200 + (2 * TENSOR_STRAY_NS if name in TENSOR else 0)

@@ -8,7 +8,7 @@ import pytest
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.lang.protocol import Protocol
 from pipesim.trace.schema import CtaInfo, EventKind
-from tests.support.fixture_types import Make
+from tests.conform.cases import run, simulated
 
 
 def hung(case: Any) -> Any:
@@ -31,7 +31,7 @@ def lossy(case: Any, **dropped: int) -> Any:
 
 
 @pytest.mark.parametrize("arrives", [0, 1, 3])
-def test_a_consumer_that_never_arrives(simulated: Make, arrives: int) -> None:
+def test_a_consumer_that_never_arrives(arrives: int) -> None:
     """The kernel does what its protocol says, and the protocol is wrong: the trace shows the deadlock."""
     case = hung(simulated(stages=2, tiles=8, arrives=arrives, work=30))
     found = case.refused()
@@ -47,7 +47,7 @@ def test_a_consumer_that_never_arrives(simulated: Make, arrives: int) -> None:
     assert found.agent == "load"
 
 
-def test_a_kernel_that_was_stopped_in_the_middle(simulated: Make) -> None:
+def test_a_kernel_that_was_stopped_in_the_middle() -> None:
     """Good so far, and then nothing: not finished, and no deadlock that the model could explain."""
     whole = simulated(stages=2, tiles=8, work=30)
     begun = whole.rows(kind=EventKind.WORK_BEGIN)[4]
@@ -61,7 +61,7 @@ def test_a_kernel_that_was_stopped_in_the_middle(simulated: Make) -> None:
     assert ended.kind is DivergenceKind.MISSING_EVENT
 
 
-def test_a_kernel_that_hangs_is_still_held_to_what_it_did(simulated: Make) -> None:
+def test_a_kernel_that_hangs_is_still_held_to_what_it_did() -> None:
     case = hung(simulated(stages=2, tiles=8, arrives=3, work=30)).with_meta(extra={})
     release = case.rows(kind=EventKind.ARRIVE)[1]
     back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[3]
@@ -72,7 +72,7 @@ def test_a_kernel_that_hangs_is_still_held_to_what_it_did(simulated: Make) -> No
     assert case.refused().kind is DivergenceKind.NOT_FINISHED
 
 
-def test_a_hang_at_a_named_barrier(run: Make) -> None:
+def test_a_hang_at_a_named_barrier() -> None:
     """No record tells of the barrier itself: the last records before it do, and nobody is said to have passed it."""
     p = Protocol("meet")
     storage = p.mbarriers("b", 1, count=1)
@@ -99,7 +99,7 @@ def test_a_hang_at_a_named_barrier(run: Make) -> None:
 @pytest.mark.parametrize(
     "dropped", [{"use": 1}, {"use": 20}, {"load": 3}, {"load": 20, "use": 31}, {"load": 32, "use": 40}]
 )
-def test_lost_records_leave_it_unknown(simulated: Make, dropped: dict[str, int]) -> None:
+def test_lost_records_leave_it_unknown(dropped: dict[str, int]) -> None:
     whole = simulated(stages=2, tiles=8, work=30)
     assert [len(whole.rows(agent=a)) for a in (0, 1)] == [32, 40]
     result = lossy(whole, **dropped).conform()
@@ -111,7 +111,7 @@ def test_lost_records_leave_it_unknown(simulated: Make, dropped: dict[str, int])
     assert case.with_meta(ctas=(replace(header, dropped=(0, 0)),)).refused().kind is DivergenceKind.MISSING_EVENT
 
 
-def test_lost_records_excuse_nothing_that_came_before_them(simulated: Make) -> None:
+def test_lost_records_excuse_nothing_that_came_before_them() -> None:
     """The consumer's last 20 records are lost. A wait that is too early before them is still refused; one that returned
     when they may already have happened cannot be.
     """

@@ -15,7 +15,8 @@ from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
-from tests.support.fixture_types import Make
+from tests.conform.cases import simulated, stored
+from tests.support.timed_ring import toy
 
 NAMES = (
     "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
@@ -33,7 +34,7 @@ DEFAULT = NAMES[0]
 @pytest.mark.sampled(0, 10)
 @pytest.mark.parametrize("window", [(0, 10), (10, 42), (54, 64), (50, 99), (0, 1), (31, 32), (63, 64), (0, 64)])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: tuple[int, int]) -> None:
+def test_a_window_of_a_recorded_trace_conforms(name: str, window: tuple[int, int]) -> None:
     case = stored(name).window(*window)
     case.accepted()
     result = case.conform()
@@ -57,7 +58,7 @@ PRICES = st.fixed_dictionaries({
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(ring=RINGS, prices=PRICES, first=st.integers(0, 11), length=st.integers(1, 12), lost=st.data())
 def test_any_window_of_a_simulated_ring_conforms(
-    simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int], first: int, length: int, lost: Any
+    ring: dict[str, Any], prices: dict[str, int], first: int, length: int, lost: Any
 ) -> None:
     """And so does what is left of it when agents lose their last iterations, which leaves it unknown."""
     case = simulated(profile=toy(**prices), **ring).window(first, first + length)
@@ -78,7 +79,7 @@ def test_any_window_of_a_simulated_ring_conforms(
     first=st.integers(0, 11), length=st.integers(1, 12), agent=st.integers(0, 3), lost=st.integers(0, 4),
 )  # fmt: skip
 def test_less_of_a_trace_never_shows_a_divergence_that_all_of_it_does_not(
-    simulated: Make, ring: dict[str, Any], uncertainty: int, by: int, seed: int, first: int, length: int,
+    ring: dict[str, Any], uncertainty: int, by: int, seed: int, first: int, length: int,
     agent: int, lost: int,
 ) -> None:  # fmt: skip
     """Times shaken at random, which breaks some traces: a window is refused only if the whole is, a loss likewise."""
@@ -95,7 +96,7 @@ def test_less_of_a_trace_never_shows_a_divergence_that_all_of_it_does_not(
 
 
 @pytest.mark.slow
-def test_and_shaken_traces_are_refused_or_not(simulated: Make) -> None:
+def test_and_shaken_traces_are_refused_or_not() -> None:
     """The twin: of the same traces some windows are refused, and some wholes of which a window is not."""
     answers = set()
     for seed in range(12):
@@ -112,7 +113,7 @@ def test_and_shaken_traces_are_refused_or_not(simulated: Make) -> None:
 # what is not in it cannot be seen
 
 
-def test_a_fault_outside_the_window_is_not_seen_and_inside_it_is(stored: Make) -> None:
+def test_a_fault_outside_the_window_is_not_seen_and_inside_it_is() -> None:
     """The twins: one arrive of iteration 20 says another count. Windows that hold it refuse, the others cannot."""
     whole = stored(DEFAULT)
     row = next(r for r in whole.rows(agent=1, kind=EventKind.ARRIVE) if whole.trace.events.iteration[r] == 20)
@@ -127,7 +128,7 @@ def test_a_fault_outside_the_window_is_not_seen_and_inside_it_is(stored: Make) -
 
 
 @pytest.mark.parametrize("window", [(8, 40), (20, 21), (17, 33)])
-def test_a_wait_that_returns_before_its_copy(stored: Make, window: tuple[int, int]) -> None:
+def test_a_wait_that_returns_before_its_copy(window: tuple[int, int]) -> None:
     """All that a consumer did in the window is shifted, to a time before its first tile was even issued."""
     case = stored(DEFAULT).window(*window)
     mine = case.rows(agent=1)
@@ -143,7 +144,7 @@ def test_a_wait_that_returns_before_its_copy(stored: Make, window: tuple[int, in
     assert (found.barrier, found.phase_wanted) == (f"full[{window[0] % 4}]", window[0] // 4)
 
 
-def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) -> None:
+def test_hidden_arrives_happen_before_their_agents_first_record() -> None:
     """The producer waits for arrives of iterations before the window; they may be as early as they like, but a whole
     window that the consumers have yet to enter cannot be past the producer's wait.
     """
@@ -163,9 +164,7 @@ def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) ->
     ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 completed 63 iterations where the protocol has 64"),
     ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer completed 65 iterations where the protocol has 64"),
 ])  # fmt: skip
-def test_a_kernel_that_ended_after_other_iterations(
-    stored: Make, passes: tuple[int, ...], kind: DivergenceKind, words: str
-) -> None:
+def test_a_kernel_that_ended_after_other_iterations(passes: tuple[int, ...], kind: DivergenceKind, words: str) -> None:
     part = stored(DEFAULT).window(10, 42)
     found = part.with_meta(ctas=tuple(replace(h, passes=passes) for h in part.trace.meta.ctas)).refused()
     assert (found.kind, found.claim) == (kind, words)
@@ -176,7 +175,7 @@ def hung(case: Any) -> Any:
 
 
 @pytest.mark.parametrize("window", [(0, 2), (1, 2), (1, 9), (2, 3), (4, 9), (6, 7)])
-def test_a_kernel_that_hangs_before_in_or_after_its_window(simulated: Make, window: tuple[int, int]) -> None:
+def test_a_kernel_that_hangs_before_in_or_after_its_window(window: tuple[int, int]) -> None:
     """The consumer stops handing back at iteration 3 of 8: wherever the window lies, the same agents wait."""
     whole = hung(simulated(stages=2, tiles=8, arrives=3, work=30))
     case = hung(whole.window(*window))
@@ -187,7 +186,7 @@ def test_a_kernel_that_hangs_before_in_or_after_its_window(simulated: Make, wind
     assert found.claim == expected.claim == "the kernel timed out: 2 of 2 agents blocked"
 
 
-def test_a_kernel_that_hangs_although_the_protocol_does_not(simulated: Make) -> None:
+def test_a_kernel_that_hangs_although_the_protocol_does_not() -> None:
     """The records of a good protocol's window, of a kernel that was stopped somewhere after it."""
     case = hung(simulated(stages=2, tiles=8, work=30).window(0, 3))
     found = case.refused()
@@ -197,7 +196,7 @@ def test_a_kernel_that_hangs_although_the_protocol_does_not(simulated: Make) -> 
     assert early.kind is DivergenceKind.OTHER_EVENT
 
 
-def test_a_protocol_that_cannot_have_ended(simulated: Make) -> None:
+def test_a_protocol_that_cannot_have_ended() -> None:
     """The window conforms, the kernel says that it finished, but the protocol hangs after it."""
     case = simulated(stages=2, tiles=8, arrives=5, work=30).window(0, 2)
     ended = case.with_meta(status="finished", ctas=tuple(replace(h, passes=(8, 8)) for h in case.trace.meta.ctas))
@@ -209,7 +208,7 @@ def test_a_protocol_that_cannot_have_ended(simulated: Make) -> None:
     )
 
 
-def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
+def test_a_way_that_hangs_on_a_try_outside_the_window() -> None:
     """The flat program may jump on a try's answer: what was not recorded cannot be followed."""
     case = simulated(stages=1, tiles=4, tries=True)
     code = list(case.program.code[0])
@@ -230,7 +229,7 @@ def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
 
 
 @pytest.mark.parametrize("lost", [{0: 1}, {1: 1}, {2: 12}, {0: 5, 1: 20}, {0: 32}, {0: 32, 1: 32, 2: 32}])
-def test_a_window_that_lost_records(stored: Make, lost: dict[int, int]) -> None:
+def test_a_window_that_lost_records(lost: dict[int, int]) -> None:
     case = stored(DEFAULT).window(10, 42).lossy(lost)
     result = case.conform()
     assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
@@ -240,7 +239,7 @@ def test_a_window_that_lost_records(stored: Make, lost: dict[int, int]) -> None:
     assert case.with_meta(ctas=ctas).refused().kind is DivergenceKind.MISSING_EVENT
 
 
-def test_what_was_kept_is_judged_although_others_lost_records(stored: Make) -> None:
+def test_what_was_kept_is_judged_although_others_lost_records() -> None:
     """The consumers lost their last 10 iterations of 32. A wrong record is refused before that, and after it too, of
     the agent that lost nothing; and a wait that nothing lost could have released.
     """
