@@ -94,6 +94,10 @@ class Case:
     def with_meta(self, **changes: Any) -> Case:
         return Case(self.program, Trace(replace(self.trace.meta, **changes), self.trace.events))
 
+    def hung(self) -> Case:
+        """As a chip leaves it: every wait gave up at the deadline, with the uncertainty of a clock."""
+        return self.with_meta(source="hardware", status="deadline", extra={"order_error_cycles": 16})
+
     def without(self, *rows: int) -> Case:
         keep = np.ones(len(self.trace.events), dtype=bool)
         keep[list(rows)] = False
@@ -195,6 +199,13 @@ def as_hardware(right: Program, simulated: Trace, **meta: Any) -> Trace:
         status=ends[simulated.meta.status],
     )  # fmt: skip
     return Trace(replace(described, **meta), simulated.events)
+
+
+@cache
+def pc(stages: int = 4, tiles: int = 16, warps: int = 2, lanes: int = 1) -> Program:
+    """A ring of ``producer_consumer``."""
+    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
+    return find("producer_consumer").build(params)
 
 
 @cache

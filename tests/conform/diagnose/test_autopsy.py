@@ -20,16 +20,11 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
-from tests.conform.cases import as_hardware, recorded
+from tests.conform.cases import as_hardware, pc, recorded
 from tests.support.barrier_words import encode_word
 from tests.support.paths import EXAMPLES
 
 SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])
-
-
-def pc(stages: int = 4, tiles: int = 16, warps: int = 2, lanes: int = 1) -> Program:
-    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
-    return find("producer_consumer").build(params)
 
 
 def words(state: State) -> tuple[int, ...]:

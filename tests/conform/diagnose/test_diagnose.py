@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
@@ -17,21 +16,14 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
-from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
-from tests.conform.cases import as_hardware, recorded, run, simulated
+from tests.conform.cases import as_hardware, pc, recorded, run, simulated
 from tests.support.lanes import long_but, slow_but
 
 PRODUCER, CONSUMER = 0, 1
 PROFILE = load_profile("h100")
-
-
-@cache
-def pc(stages: int = 4, tiles: int = 16, warps: int = 2, lanes: int = 1) -> Program:
-    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
-    return find("producer_consumer").build(params)
 
 
 def diagnosed(program: Program, trace: Trace) -> Diagnosis | None:

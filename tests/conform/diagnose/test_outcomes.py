@@ -11,20 +11,13 @@ from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.diagnose.outcomes import outcome_of, outcomes, random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
-from pipesim.model.program import Program
-from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
-from tests.conform.cases import Case, as_hardware, recorded, stored
+from tests.conform.cases import Case, as_hardware, pc, recorded, stored
 
 R, W, H, T = LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA, LaunchOutcome.HANG, LaunchOutcome.TRAP
 PRODUCER, CONSUMER = 0, 1
-
-
-def pc(stages: int = 2, tiles: int = 8, warps: int = 2, lanes: int = 1) -> Program:
-    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
-    return find("producer_consumer").build(params)
 
 
 #: Of two stages, eight tiles and two consumers, at tile 4, in the middle; and at tile 7, the last.
@@ -46,7 +39,7 @@ SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] 
 @pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize(("kind", "agent"), SETS, ids=lambda v: getattr(v, "value", v))
 def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
-    program = pc()
+    program = pc(2, 8)
     applies = {edit.iteration for edit in edits(program) if (edit.kind, edit.agent) == (kind, agent)}
     for tile, expected in zip((4, 7), SETS[kind, agent], strict=True):
         if expected:
@@ -67,14 +60,14 @@ def test_a_right_kernel_ends_right(shape: tuple[int, ...]) -> None:
 @pytest.mark.slow
 def test_landing_in_pieces_is_seen() -> None:
     """Half of the bytes expected: only a copy that lands in pieces completes the phase. Whole, it hangs for ever."""
-    wrong = apply(pc(), Edit(EditKind.EXPECT_LESS, PRODUCER, 7))
+    wrong = apply(pc(2, 8), Edit(EditKind.EXPECT_LESS, PRODUCER, 7))
     assert simulate(wrong, load_profile("h100")).outcome is Ending.DEADLOCK
     assert outcomes(wrong, 200) == {R, W, H}
 
 
 @pytest.mark.slow
 def test_same_seed_same_set() -> None:
-    wrong = apply(pc(), Edit(EditKind.NO_ACQUIRE, CONSUMER, 4))
+    wrong = apply(pc(2, 8), Edit(EditKind.NO_ACQUIRE, CONSUMER, 4))
     few = [outcomes(wrong, 6, seed) for seed in range(12)]
     assert few == [outcomes(wrong, 6, seed) for seed in range(12)]
     assert len(set(few)) > 1  # and another seed may see less
@@ -116,5 +109,5 @@ def test_a_run_that_was_cut_off_has_no_outcome() -> None:
 def test_traces_of_random_schedules_conform() -> None:
     """The way the tests record is right: the right program explains its own schedules."""
     for seed in range(8):
-        trace: Trace = recorded(pc(), pc(), random_schedule(pc(), seed), lag=seed if seed % 2 else None)
-        Case(pc(), trace).accepted()
+        trace: Trace = recorded(pc(2, 8), pc(2, 8), random_schedule(pc(2, 8), seed), lag=seed if seed % 2 else None)
+        Case(pc(2, 8), trace).accepted()

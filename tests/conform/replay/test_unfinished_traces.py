@@ -11,11 +11,6 @@ from pipesim.trace.schema import CtaInfo, EventKind
 from tests.conform.cases import run, simulated
 
 
-def hung(case: Any) -> Any:
-    """The trace as a chip leaves it: every wait gave up at the deadline, with the uncertainty of a clock."""
-    return case.with_meta(source="hardware", status="deadline", extra={"order_error_cycles": 16})
-
-
 def lossy(case: Any, **dropped: int) -> Any:
     """The trace with the last records of some agents lost, as a full buffer loses them."""
     names = [case.trace.meta.agent_name(a) for a in range(len(case.trace.meta.agents))]
@@ -33,7 +28,7 @@ def lossy(case: Any, **dropped: int) -> Any:
 @pytest.mark.parametrize("arrives", [0, 1, 3])
 def test_a_consumer_that_never_arrives(arrives: int) -> None:
     """The kernel does what its protocol says, and the protocol is wrong: the trace shows the deadlock."""
-    case = hung(simulated(stages=2, tiles=8, arrives=arrives, work=30))
+    case = simulated(stages=2, tiles=8, arrives=arrives, work=30).hung()
     found = case.refused()
     assert found.kind is DivergenceKind.NOT_FINISHED
     assert found.claim == "the kernel timed out: 2 of 2 agents blocked"
@@ -52,7 +47,7 @@ def test_a_kernel_that_was_stopped_in_the_middle() -> None:
     whole = simulated(stages=2, tiles=8, work=30)
     begun = whole.rows(kind=EventKind.WORK_BEGIN)[4]
     stopped = whole.cycle(begun)
-    case = hung(whole.without(*[r for r in range(len(whole.trace.events)) if whole.cycle(r) > stopped]))
+    case = whole.without(*[r for r in range(len(whole.trace.events)) if whole.cycle(r) > stopped]).hung()
     found = case.refused()
     assert found.kind is DivergenceKind.NOT_FINISHED
     assert found.stuck is None
@@ -62,7 +57,7 @@ def test_a_kernel_that_was_stopped_in_the_middle() -> None:
 
 
 def test_a_kernel_that_hangs_is_still_held_to_what_it_did() -> None:
-    case = hung(simulated(stages=2, tiles=8, arrives=3, work=30)).with_meta(extra={})
+    case = simulated(stages=2, tiles=8, arrives=3, work=30).hung().with_meta(extra={})
     release = case.rows(kind=EventKind.ARRIVE)[1]
     back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[3]
     found = case.changed(back, cycle=case.cycle(release) - 1).changed(back - 1, cycle=case.cycle(release) - 2).refused()
@@ -87,7 +82,7 @@ def test_a_hang_at_a_named_barrier() -> None:
             storage[0].wait(0)
             w.bar_sync(1, 64)
 
-    found = hung(run(p.flatten())).refused()
+    found = run(p.flatten()).hung().refused()
     assert found.kind is DivergenceKind.NOT_FINISHED
     assert found.stuck is not None
     assert [(b.agent, b.barrier) for b in found.stuck.blocked] == [("warp/0", "named barrier 1"), ("warp/1", "b[0]")]

@@ -170,15 +170,11 @@ def test_a_kernel_that_ended_after_other_iterations(passes: tuple[int, ...], kin
     assert (found.kind, found.claim) == (kind, words)
 
 
-def hung(case: Any) -> Any:
-    return case.with_meta(source="hardware", status="deadline", extra={"order_error_cycles": 16})
-
-
 @pytest.mark.parametrize("window", [(0, 2), (1, 2), (1, 9), (2, 3), (4, 9), (6, 7)])
 def test_a_kernel_that_hangs_before_in_or_after_its_window(window: tuple[int, int]) -> None:
     """The consumer stops handing back at iteration 3 of 8: wherever the window lies, the same agents wait."""
-    whole = hung(simulated(stages=2, tiles=8, arrives=3, work=30))
-    case = hung(whole.window(*window))
+    whole = simulated(stages=2, tiles=8, arrives=3, work=30).hung()
+    case = whole.window(*window).hung()
     assert case.trace.meta.ctas[0].passes == (5, 5)
     found, expected = case.refused(), whole.refused()
     assert found.kind is expected.kind is DivergenceKind.NOT_FINISHED
@@ -188,7 +184,7 @@ def test_a_kernel_that_hangs_before_in_or_after_its_window(window: tuple[int, in
 
 def test_a_kernel_that_hangs_although_the_protocol_does_not() -> None:
     """The records of a good protocol's window, of a kernel that was stopped somewhere after it."""
-    case = hung(simulated(stages=2, tiles=8, work=30).window(0, 3))
+    case = simulated(stages=2, tiles=8, work=30).window(0, 3).hung()
     found = case.refused()
     assert found.kind is DivergenceKind.NOT_FINISHED
     assert found.stuck is None
