@@ -72,13 +72,8 @@ def ring_trace(tiles: int = 6, stages: int = 2, **changes: Any) -> Trace:
     return Trace(replace(meta, **changes), events)
 
 
-@pytest.fixture(name="ring_trace")
-def ring_trace_builder() -> Callable[..., Trace]:
-    return ring_trace
-
-
 @pytest.fixture
-def ring(ring_trace: Callable[..., Trace]) -> Trace:
+def ring() -> Trace:
     return ring_trace()
 
 
@@ -87,11 +82,6 @@ def with_event(trace: Trace, column: str, row: int, value: int) -> Trace:
     cells = getattr(trace.events, column).copy()
     cells[row] = value
     return Trace(trace.meta, replace(trace.events, **{column: cells}))
-
-
-@pytest.fixture(name="with_event")
-def with_event_builder() -> Callable[[Trace, str, int, int], Trace]:
-    return with_event
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pipesim.errors import TraceFormatError
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.files import read_meta, read_trace
 from pipesim.trace.schema import FAULTS, AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
+from tests.trace.conftest import with_event
 
 
 @pytest.mark.parametrize(
@@ -42,13 +43,7 @@ from pipesim.trace.schema import FAULTS, AgentInfo, Anchor, BarrierGroup, CtaInf
     ],
 )
 def test_one_wrong_cell(
-    column: str,
-    row: int,
-    value: int,
-    fact: str,
-    ring: Trace,
-    with_event: Callable[..., Trace],
-    store: Callable[[Trace], Path],
+    column: str, row: int, value: int, fact: str, ring: Trace, store: Callable[[Trace], Path]
 ) -> None:
     with pytest.raises(TraceFormatError) as caught:
         read_trace(store(with_event(ring, column, row, value)))

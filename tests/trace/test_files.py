@@ -1,6 +1,5 @@
 """Writing and reading: what goes in comes out, the same trace gives the same bytes, and a write is whole or nothing."""
 
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from pipesim.trace.schema import (
     TraceMeta,
 )
 from pipesim.trace.sites import ENGINE_NAMES
+from tests.trace.conftest import ring_trace, with_event
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNTS = st.one_of(st.integers(0, 3), st.integers(0, MAX_TRACE_VALUE))
@@ -123,7 +123,7 @@ def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_f
     assert _encode(back, "again") == path.read_bytes()
 
 
-def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:
+def test_a_file_is_replaced_only_when_forced(ring: Trace, tmp_path: Path) -> None:
     path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
     write_trace(ring, path)
     with pytest.raises(OutputExistsError):
@@ -141,9 +141,7 @@ def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Pa
             read(tmp_path)
 
 
-def test_a_trace_that_breaks_a_rule_is_not_written(
-    ring: Trace, with_event: Callable[..., Trace], tmp_path: Path
-) -> None:
+def test_a_trace_that_breaks_a_rule_is_not_written(ring: Trace, tmp_path: Path) -> None:
     with pytest.raises(TraceFormatError, match="row 4: agent 9 is outside") as caught:
         write_trace(with_event(ring, "agent", 4, 9), tmp_path / "ring.parquet")
     assert caught.value.cause.startswith("the trace was built incorrectly")

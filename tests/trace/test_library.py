@@ -1,7 +1,6 @@
 """Finding recordings: by exact configuration, with the nearest ones named where there is none."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from pipesim.trace.library import (
     trace_folder,
     trace_name,
 )
-from pipesim.trace.schema import Device, Trace
+from pipesim.trace.schema import Device
+from tests.trace.conftest import ring_trace
 
 H100, H200 = Device("NVIDIA H100 80GB HBM3"), Device("NVIDIA H200")
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, ring_trace: Callable[..., Trace]) -> Path:
+def shelf(tmp_path: Path) -> Path:
     """Three configurations on the H200, one of them on the H100 too, another protocol, and a simulation."""
     params = {"stages": 2, "tiles": 6, "tile_bytes": 16384}
     metas = [
@@ -69,7 +69,7 @@ def test_a_protocol_that_was_never_recorded(shelf: Path) -> None:
 
 
 def test_a_run_with_a_fault_is_no_evidence_and_a_window_only_where_there_is_nothing_else(
-    shelf: Path, ring_trace: Callable[..., Trace], tmp_path: Path
+    shelf: Path, tmp_path: Path
 ) -> None:
     params = {"stages": 2, "tiles": 6, "tile_bytes": 16384}
     changes: list[dict[str, Any]] = [{"fault": "no_acquire@3"}, {"window": (1, 3)}]
