@@ -10,6 +10,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
+from tests.support.present import present
 
 H200 = load_profile("h200")
 
@@ -23,16 +24,14 @@ def test_slow_consumers_limit_a_ring() -> None:
 
 
 def test_loads_limit_it_where_there_is_one_stage() -> None:
-    found = bottleneck(ring(stages=1, work=0))
-    assert found is not None
+    found = present(bottleneck(ring(stages=1, work=0)))
     assert found.name == (LimitKind.LOADS, "full")
     assert found.waits_permille > 300
 
 
 def test_signals_limit_a_ring_whose_every_role_waits_for_another() -> None:
     trace = simulate(find("epilogue_residual").build({"accumulators": 1, "tiles": 8, "k_iters": 3}), H200).trace
-    found = bottleneck(trace)
-    assert found is not None
+    found = present(bottleneck(trace))
     assert found.limit in (LimitKind.SIGNALS, LimitKind.ROLE)
 
 

@@ -14,6 +14,7 @@ from pipesim.trace.activity import cut
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
 from tests.conform.cases import simulated, stored
+from tests.support.present import present
 from tests.support.report_examples import SITES
 
 NOTHING = {False: PeriodPair(None, None), True: PeriodPair(None, None)}
@@ -45,8 +46,7 @@ def by_hand(tiles: int = 10, *, late: int = 0, slow: int = 0, runs: tuple[Run, .
 
 
 def test_reading_a_trace() -> None:
-    reading = read(by_hand())
-    assert reading is not None
+    reading = present(read(by_hand()))
     # ten tiles of two stages: the window runs from tile 2 to tile 8, three laps
     assert reading.period_millicycles == 100_000
     assert reading.prologue == 70  # from the first event to the consumer's first return
@@ -79,8 +79,7 @@ RUNS = (
 def test_two_traces_in_figures() -> None:
     simulated, measured = by_hand(slow=2), by_hand(runs=RUNS)
     pairs = {False: PeriodPair(90_000, 95_000), True: PeriodPair(91_000, 102_000)}
-    timing = compare_timing(simulated, measured, pairs, WARPS)
-    assert timing is not None
+    timing = present(compare_timing(simulated, measured, pairs, WARPS))
     assert timing.figures == (
         Figure("period", 90_000, 95_000, 97_000, 2_500),
         Figure("period, traced", 91_000, 102_000, 105_000, 2_000),
@@ -102,24 +101,20 @@ def test_two_traces_in_figures() -> None:
     ],
 )
 def test_events_against_each_other(late: int, slow: int, bias: int, spread: int) -> None:
-    timing = compare_timing(by_hand(late=late, slow=slow), by_hand(), NOTHING, WARPS)
-    assert timing is not None
+    timing = present(compare_timing(by_hand(late=late, slow=slow), by_hand(), NOTHING, WARPS))
     assert (timing.matched, timing.bias_cycles, timing.spread_cycles) == (80, bias, spread)
 
 
 def test_events_that_only_one_has_are_not_matched() -> None:
-    short = compare_timing(by_hand(4), by_hand(10), NOTHING, WARPS)
-    assert short is not None
+    short = present(compare_timing(by_hand(4), by_hand(10), NOTHING, WARPS))
     assert short.matched == 4 * 8
     other = by_hand()
     sites = tuple(replace(s, barrier="other") if s.barrier == "full" else s for s in SITES)
     renamed = Trace(replace(other.meta, sites=sites), other.events)
-    strange = compare_timing(by_hand(), renamed, NOTHING, WARPS)
-    assert strange is not None
+    strange = present(compare_timing(by_hand(), renamed, NOTHING, WARPS))
     assert strange.matched == 80 - 3 * 10
     nobody = Trace(replace(other.meta, sites=tuple(replace(s, role="x") for s in SITES)), other.events)
-    none = compare_timing(by_hand(), nobody, NOTHING, WARPS)
-    assert none is not None
+    none = present(compare_timing(by_hand(), nobody, NOTHING, WARPS))
     assert (none.matched, none.bias_cycles, none.spread_cycles) == (0, 0, 0)
 
 
@@ -132,15 +127,10 @@ def test_the_default_configuration_is_simulated_to_five_percent(folder: str) -> 
     assert result.timing is not None
     untraced, traced = result.timing.figures[:2]
     for figure in (untraced, traced):
-        assert figure.bound is not None
-        assert figure.simulated is not None
         assert figure.measured is not None
-        assert figure.error_permille is not None
-        assert abs(figure.error_permille) < 50
-        assert figure.bound <= figure.simulated
-    assert traced.measured is not None
-    assert untraced.measured is not None
-    assert traced.measured > untraced.measured
+        assert abs(present(figure.error_permille)) < 50
+        assert present(figure.bound) <= present(figure.simulated)
+    assert present(traced.measured) > present(untraced.measured)
     assert result.timing.matched == len(case.trace.events) == 896
 
 
@@ -150,6 +140,5 @@ def test_the_default_configuration_is_simulated_to_five_percent(folder: str) -> 
 def test_tries_of_a_window_give_no_period() -> None:
     """A window keeps the same numbers of tries and of waits, which then are of other tiles."""
     whole = simulated(stages=4, tiles=32, work=200, tries=True).trace
-    reading = read(cut(whole, 0, 30))
-    assert reading is not None
+    reading = present(read(cut(whole, 0, 30)))
     assert reading.period_millicycles is None

@@ -16,6 +16,7 @@ from pipesim.model.finding import Deadlock
 from pipesim.ptx.launch.values import Number, TensorMap
 from pipesim.targets import find
 from tests.coredump.test_hangs import DUMPS
+from tests.support.present import present
 
 MISSING = str(DUMPS / "missing_arrive.h200.elf.xz")
 
@@ -40,8 +41,7 @@ def program_of(name: str, folder: Path) -> DumpedProgram:
     dump = open_dump(DUMPS / name)
     (launch,) = autopsy_of(dump, name).launches
     cta = launch.hung.numbers[0] if len(launch.hung.numbers) < launch.ctas else None
-    made = launch_of_dump(dump, dump.grids[0], cta=cta).compiled
-    assert made is not None
+    made = present(launch_of_dump(dump, dump.grids[0], cta=cta).compiled)
     ptx, file = made.save(folder)
     return DumpedProgram(launch.hung, find(str(ptx), launch=str(file)), f"{folder}/")
 
@@ -69,8 +69,7 @@ def test_the_program_comes_to_the_state_of_the_dump(name: str, cause: str, tmp_p
 
 def test_parameters_that_are_aligned_are_where_the_machine_code_has_them(tmp_path: Path) -> None:
     """A tensor map is aligned to 64 bytes, and the first parameter then is not at the first byte of all."""
-    kernel = program_of("edge_box.h100.elf.xz", tmp_path).target.kernel
-    assert kernel is not None
+    kernel = present(program_of("edge_box.h100.elf.xz", tmp_path).target.kernel)
     tensor_map, _, columns, rows = kernel.kernel.launch.parameters
     assert isinstance(tensor_map.content, TensorMap)
     assert (tensor_map.content.box, tensor_map.content.dims) == ((64, 32), (176, 128))
@@ -123,8 +122,7 @@ def test_ptx_from_a_folder_such_as_a_cache_has_the_parameters_of_the_machine_cod
     dump = open_dump(DUMPS / "missing_arrive_bare.h200.elf.xz")
     whole = open_dump(DUMPS / "missing_arrive.h200.elf.xz")
     (tmp_path / "AB12").mkdir()
-    made = launch_of_dump(whole, whole.grids[0]).compiled
-    assert made is not None
+    made = present(launch_of_dump(whole, whole.grids[0]).compiled)
     (tmp_path / "AB12" / "kernel.ptx").write_text(made.ptx, encoding="utf-8")
     (tmp_path / "wider.ptx").write_text(made.ptx.replace(".param .u32", ".param .u64"), encoding="utf-8")
     found = launch_of_dump(dump, dump.grids[0], tmp_path)

@@ -7,6 +7,7 @@ import pytest
 
 from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.word import RZ, Word
+from tests.support.present import present
 
 #: How the text of each kind begins.
 KINDS = {
@@ -26,8 +27,7 @@ LINES = (Path(__file__).parent / "instructions.txt").read_text(encoding="ascii")
 
 def decoded(line: str) -> tuple[SyncInstruction, str]:
     arch, low, high, text = line.split(" ", 3)
-    found = sync_of(Word(int(low, 16), int(high, 16)), wide=arch != "sm_90")
-    assert found is not None
+    found = present(sync_of(Word(int(low, 16), int(high, 16)), wide=arch != "sm_90"))
     return found, text
 
 
@@ -58,10 +58,9 @@ def test_an_instruction_is_what_its_text_says(line: str) -> None:
         assert found.remote == (".RED" in name)
         assert found.expects == ("T0" not in name)
     if found.kind in (SassSync.TENSOR_COPY, SassSync.COPY, SassSync.TENSOR_COMMIT):
-        assert found.address is not None
         assert found.multicast == ("MULTICAST" in name)
         register = int(re.findall(r"UR(\d+)", operands)[0])
-        assert found.address.uniform == register + (found.kind is not SassSync.TENSOR_COMMIT)
+        assert present(found.address).uniform == register + (found.kind is not SassSync.TENSOR_COMMIT)
     if found.kind is SassSync.ATOMIC:
         assert (".ADD", ".MIN", ".MAX", ".INC")[found.number] in name
     if found.kind is SassSync.CP_ASYNC_ARRIVE:

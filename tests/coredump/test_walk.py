@@ -14,6 +14,7 @@ from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import Walk, WalkEnd, WarpCode, taken
 from pipesim.coredump.sass.word import Word
 from tests.coredump.test_dump import RING
+from tests.support.present import present
 
 NOTHING = CodeInputs(lambda _bank, _offset, _size: None, lambda _number: None, lambda _address, _size: None, wide=False)
 
@@ -140,8 +141,7 @@ def test_what_only_one_word_of_code_says() -> None:
     load(lanes, True)
     assert lanes.uniform[7] == 0x2B8
     code = WarpCode([Word(0x04060080FF0079B2 & ~0xF000 | 0x9000, 0)], NOTHING)
-    guard = code.at(0).guard
-    assert guard is not None
+    guard = present(code.at(0).guard)
     assert guard(lanes) is True
     branch, either = Word(0xFFFFFFFD00E42947, 0x000FEA000393FFFF), (False, True) + (False,) * 30
     assert [taken(lanes, branch, each) for each in (either, False, None)] == [True, False, None]
@@ -156,7 +156,6 @@ def test_a_store_by_a_generic_address_may_change_local_memory(
     lanes = LaneState(1, 0)
     lanes.registers[0], lanes.registers[1], lanes.registers[8] = 0x10, 0, 7
     for low, high in ((0x0000100801007387, 0x000FE20000100C00), *between, (0x0000000000007983, 0x000EA20000100800)):
-        step = step_of(Word(low, high), NOTHING)
-        assert step is not None
+        step = present(step_of(Word(low, high), NOTHING))
         step(lanes, True)
     assert lanes.registers[0] == known

@@ -36,6 +36,7 @@ from pipesim.report.pages.programs.autopsy import hang_lines
 from tests.coredump.joined import joined, without_kernels
 from tests.coredump.test_dump import RING
 from tests.support import fake_dumping_driver as fake
+from tests.support.present import present
 
 FAKE = (sys.executable, "-S", fake.__file__)
 COMPLETE, TRUNCATED, MISSING = DumpEnd.COMPLETE, DumpEnd.TRUNCATED, DumpEnd.MISSING
@@ -47,9 +48,8 @@ def hanging(folder: Path, manner: str = "", environment: Mapping[str, str] | Non
     words = [*FAKE, manner] if manner else FAKE
     given = dump_environment(folder, folder, memory=False) if environment is None else environment
     with subprocess.Popen(words, env=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
-        assert program.stdout is not None
         for _ in range(2 if manner == "ranks" else 1):
-            assert program.stdout.readline() == b"hangs\n"
+            assert present(program.stdout).readline() == b"hangs\n"
         everyone = tree_of(program.pid)
         try:
             yield program.pid
@@ -230,8 +230,7 @@ def inner_number_in(report: str) -> str:
 def test_a_program_with_another_number_inside_is_dumped_from_outside(tmp_path: Path) -> None:
     environment = {**dump_environment(tmp_path, tmp_path, memory=False), WATCHER: ""}
     with _started_inside([sys.executable, "-c", BY_HAND, *FAKE], environment) as outer:
-        assert outer.stdout is not None
-        assert outer.stdout.readline() == b"hangs\n"
+        assert present(outer.stdout).readline() == b"hangs\n"
         (dump,) = dump_now(outer.pid) or ()
     assert dump.end is COMPLETE
     assert dump.file != f"{tmp_path}/core.{os.uname().nodename}.{dump.process}"

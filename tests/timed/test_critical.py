@@ -20,6 +20,7 @@ from pipesim.timed.bounds.critical import Bound, least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from tests.support.present import present
 from tests.support.role_chains import Link, chain
 from tests.support.timed_ring import TOY, stamps, toy
 from tests.support.timed_ring import flat_ring as ring
@@ -48,16 +49,12 @@ LINKS = st.lists(
 
 
 def period(program: Program, profile: Profile) -> int:
-    reading = read(simulate(program, profile).trace, waits_per_trip(program))
-    assert reading is not None
-    assert reading.period_millicycles is not None
-    return reading.period_millicycles
+    reading = present(read(simulate(program, profile).trace, waits_per_trip(program)))
+    return present(reading.period_millicycles)
 
 
 def bound(program: Program, profile: Profile) -> Bound:
-    found = least_period(program, profile)
-    assert found is not None
-    return found
+    return present(least_period(program, profile))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +159,7 @@ def test_no_chain_is_faster_than_its_bound(links: list[Any], prices: dict[str, i
     tiles = 48
     program = chain(links, tiles=tiles).flatten({})
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    found = least_period(program, profile, traced=traced)
-    assert found is not None
+    found = present(least_period(program, profile, traced=traced))
     result = simulate(program, profile, traced=traced)
     assert 1000 * result.cycles >= found.period_millicycles * (tiles - sum(link.stages for link in links))
 

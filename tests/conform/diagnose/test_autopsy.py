@@ -23,6 +23,7 @@ from pipesim.trace.schema import CtaInfo, EventKind, Trace
 from tests.conform.cases import as_hardware, pc, recorded
 from tests.support.barrier_words import encode_word
 from tests.support.paths import EXAMPLES
+from tests.support.present import present
 
 SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])
 
@@ -58,9 +59,7 @@ def stands(found: Autopsy) -> list[tuple[int, int, int, int]]:
 
 
 def opened(trace: Trace, cta: int = 0, program: Program | None = None) -> Autopsy:
-    found = autopsy(trace, cta, program)
-    assert found is not None
-    return found
+    return present(autopsy(trace, cta, program))
 
 
 def hung(shape: tuple[int, ...], data: Any, seed: int) -> tuple[Program, Program, RandomSchedule, Trace]:
@@ -181,7 +180,6 @@ def test_what_leaves_no_records_is_supplied() -> None:
         program = find(target).build(params)
         wrong = next(e for e in edits(program) if e.kind is EditKind.MISSING_ARRIVE)
         run = simulate(apply(program, wrong), load_profile("h100"))
-        assert run.deadlock is not None
         found = opened(as_hardware(program, run.trace), 0, program)
         assert (found.contradiction, found.supplied) == ("", True)
-        assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
+        assert {b.agent for b in found.waiting} == {b.agent for b in present(run.deadlock).blocked}

@@ -31,6 +31,7 @@ from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.conform.cases import recorded
 from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
+from tests.support.present import present
 
 SLOTS = "named barriers 2 and 3"
 
@@ -70,10 +71,8 @@ def examined(program: Program, wrong: Program, seed: int, **how: Any) -> tuple[E
     trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed, **how)
     found = conform(program, trace)
     assert found.verdict is TraceVerdict.DIFFERS
-    seen = examine(program, trace, found)
-    assert seen is not None
-    assert seen.diagnosis is not None
-    return trace.meta.status, seen, seen.diagnosis
+    seen = present(examine(program, trace, found))
+    return trace.meta.status, seen, present(seen.diagnosis)
 
 
 @pytest.mark.sampled(1, 2)
@@ -103,8 +102,7 @@ def test_a_forgotten_noinc_is_the_only_explanation() -> None:
         if also:
             assert claims == ["load's cp.async arrive on in_full without .noinc"]
         assert "load's cp.async arrive on in_full without .noinc" in claims
-        assert seen.autopsy is not None
-        assert seen.autopsy.contradiction == ""
+        assert present(seen.autopsy).contradiction == ""
 
 
 @pytest.mark.sampled(0, 1)
@@ -191,11 +189,9 @@ def test_a_multicast_with_the_wrong_mask_is_named(mask: int) -> None:
     edit = always(program, CodeEditKind.CTA_MASK, "producer", mask)
     wrong = simulate(apply(program, edit), load_profile("h100"))
     assert wrong.outcome is Ending.DEADLOCK
-    seen = agreement_of(program, wrong.trace).examination
-    assert seen is not None
-    assert seen.diagnosis is not None
+    seen = present(agreement_of(program, wrong.trace).examination)
     assert seen.autopsy is not None
-    (why,) = seen.diagnosis.explanations
+    (why,) = present(seen.diagnosis).explanations
     where = {0: "its own CTA only", 0b01: "CTA 0", 0b10: "CTA 1"}[mask]
     assert why.claim == f"producer's multicast on full goes to {where} instead of CTAs 0 and 1"
     assert (seen.autopsy.contradiction, seen.autopsy.deadlock) == ("", wrong.deadlock)

@@ -21,6 +21,7 @@ from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
 from tests.conform.cases import as_hardware, pc, recorded, run, simulated
 from tests.support.lanes import long_but, slow_but
+from tests.support.present import present
 
 PRODUCER, CONSUMER = 0, 1
 PROFILE = load_profile("h100")
@@ -31,9 +32,7 @@ def diagnosed(program: Program, trace: Trace) -> Diagnosis | None:
 
 
 def explained(program: Program, trace: Trace) -> Diagnosis:
-    found = diagnosed(program, trace)
-    assert found is not None
-    return found
+    return present(diagnosed(program, trace))
 
 
 def timed(program: Program, edit: Edit) -> Trace:
@@ -128,8 +127,7 @@ def test_what_an_explanation_says() -> None:
     assert told.claim == "consumer/0 does not arrive on empty[3] for tile 7"
     assert (told.agent, told.barrier, told.iteration) == ("consumer/0", "empty[3]", 7)
     assert (told.hazards, told.trap) == ((), None)
-    assert told.stuck is not None
-    assert [(b.agent, b.barrier) for b in told.stuck.blocked] == [
+    assert [(b.agent, b.barrier) for b in present(told.stuck).blocked] == [
         ("producer", "empty[3]"),
         ("consumer/0", "full[3]"),
         ("consumer/1", "full[3]"),

@@ -13,14 +13,13 @@ from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind, Trace
 from tests.conform.cases import run, simulated, stored
+from tests.support.present import present
 
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
 
 def timing_of(a: Trace, b: Trace) -> PairTiming:
-    timing = compare_traces(a, b).timing
-    assert timing is not None
-    return timing
+    return present(compare_traces(a, b).timing)
 
 
 def slower(trace: Trace, cycles: int) -> Trace:
@@ -74,8 +73,7 @@ def test_rows_in_the_opposite_order_have_no_span_of_time() -> None:
         assert pair.timing is None or pair.timing.ledgers == ()
     same = compare_traces(trace, trace)
     assert same.behaviour.verdict is TraceVerdict.AGREES
-    assert same.timing is not None
-    assert len(same.timing.ledgers) == 3
+    assert len(present(same.timing).ledgers) == 3
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 from tests.support.early_returns import Tight, returned_by, tight_returns
 from tests.support.paths import TRACES
+from tests.support.present import present
 from tests.support.recordings import RECORDINGS, kind_of, size_of
 
 #: Others have a fault, hung because their protocol can, or have no event.
@@ -51,8 +52,7 @@ FAR = {ReleasePath.REMOTE_ARRIVE, ReleasePath.MULTICAST_AWAY}
 def opened(name: str) -> tuple[Program, Trace, LatencyFloors]:
     trace = read_trace(TRACES / name)
     assert (trace.meta.fault, trace.meta.status) == ("", Ending.FINISHED)
-    floors = floors_for(trace.meta.device.name)
-    assert floors is not None
+    floors = present(floors_for(trace.meta.device.name))
     return find(trace.meta.protocol).build(trace.meta.params, twice=False), trace, floors
 
 
@@ -117,16 +117,14 @@ def ring() -> tuple[Program, Trace, Tight]:
     """A ring, and the full wait that returned soonest after its copy was issued."""
     trace = read_trace(TRACES / RING)
     program = find("producer_consumer").build(trace.meta.params)
-    floors = floors_for(trace.meta.device.name)
-    assert floors is not None
+    floors = present(floors_for(trace.meta.device.name))
     return program, trace, next(t for t in tight_returns(program, trace, floors) if t.path is ReleasePath.COPY)
 
 
 def test_the_divergence_says_what_is_impossible(ring: tuple[Program, Trace, Tight]) -> None:
     program, trace, tight = ring
     early = returned_by(trace, tight.row, tight.slack + 21 + 5)  # the order of stamps is known to 20 cycles
-    found = conform(program, early).divergence
-    assert found is not None
+    found = present(conform(program, early).divergence)
     assert found.early is not None
     assert (found.kind, found.cycle, found.late_by) == (DivergenceKind.TOO_SOON, early.events.cycle[tight.row], 6)
     assert found.early.after_cycles + found.late_by + 20 == found.early.bound_cycles == tight.least
@@ -147,8 +145,7 @@ def test_the_bound_is_exact(ring: tuple[Program, Trace, Tight]) -> None:
 def test_no_edit_explains_an_impossible_time(ring: tuple[Program, Trace, Tight]) -> None:
     program, trace, tight = ring
     early = returned_by(trace, tight.row, 400)
-    seen = examine(program, early, conform(program, early))
-    assert seen is not None
+    seen = present(examine(program, early, conform(program, early)))
     assert seen.diagnosis is None
 
 
@@ -203,8 +200,7 @@ def test_stamps_of_two_sms_are_as_uncertain_as_their_places_on_the_time_line() -
     one = next(t for t in tight_returns(program, trace, floors) if t.path is ReleasePath.MULTICAST_AWAY)
     early = returned_by(trace, one.row, one.slack + 300)
     found = conform(program, early)
-    assert found.divergence is not None
-    assert found.divergence.kind is DivergenceKind.TOO_SOON
+    assert present(found.divergence).kind is DivergenceKind.TOO_SOON
     vague = replace(early.events, error_ps=early.events.error_ps + np.int64(10_000_000))
     lost = conform(program, Trace(early.meta, vague))
     assert lost.divergence is None or lost.divergence.early is None or "another CTA" not in lost.divergence.claim

@@ -16,6 +16,7 @@ from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind
 from tests.conform.cases import stored
 from tests.support.paths import TRACES
+from tests.support.present import present
 
 CHIPS = ("h100", "h200")
 HUNG = sorted(
@@ -44,19 +45,14 @@ def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(name: str) -> None
     assert case.trace.meta.status == "deadline"
     found = case.conform()
     assert found.verdict is TraceVerdict.DIFFERS
-    assert found.divergence is not None
-    assert found.divergence.kind.value == "the kernel did not finish"
-    followed = explain_with(case.program, case.trace)
-    assert followed is not None
-    assert followed.stuck is not None
-    stuck = {blocked.agent: blocked.barrier for blocked in followed.stuck.blocked}
+    assert present(found.divergence).kind.value == "the kernel did not finish"
+    followed = present(explain_with(case.program, case.trace))
+    stuck = {blocked.agent: blocked.barrier for blocked in present(followed.stuck).blocked}
     assert stuck["epilogue_load"] == "load_order[0]"
     assert "load" not in stuck, "the warp that was to be ordered has long ended"
-    seen = examine(case.program, case.trace, found)
-    assert seen is not None
+    seen = present(examine(case.program, case.trace, found))
     assert seen.outcome is LaunchOutcome.HANG
-    assert seen.diagnosis is not None
-    assert seen.diagnosis.explanations == ()
+    assert present(seen.diagnosis).explanations == ()
     assert seen.autopsy is not None
     assert (seen.autopsy.contradiction, seen.autopsy.agree) == ("", True)
     assert seen.autopsy.deadlock is not None

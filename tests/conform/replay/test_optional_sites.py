@@ -16,6 +16,7 @@ from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import ON_WORDS, OPTIONAL, EventKind, Trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
+from tests.support.present import present
 
 PROFILE = load_profile("h200")
 BAR = EventKind.BAR_RETURN
@@ -62,8 +63,7 @@ def test_a_named_barrier_that_lets_go_too_early_is_refused() -> None:
     assert trace.meta.sites[int(e.site[early + 1])].kind is BAR
     cycle[last] = cycle[last + 1] = int(cycle[early + 1]) + 30
     cycle[last + 2 :][(e.agent == e.agent[last])[last + 2 :]] += 60
-    found = conform(program, changed(trace, cycle=cycle)).divergence
-    assert found is not None
+    found = present(conform(program, changed(trace, cycle=cycle)).divergence)
     assert found.kind is DivergenceKind.TOO_EARLY
     assert "returns from named barrier 1 before all can have come: 32 of 128 threads missing" in found.claim
 
@@ -74,8 +74,7 @@ def test_an_event_that_is_missing_is_refused(kind: EventKind) -> None:
     gone = rows(trace, kind)[2]
     keep = np.ones(len(trace.events), dtype=bool)
     keep[gone] = False
-    found = conform(program, Trace(trace.meta, trace.events.select(keep))).divergence
-    assert found is not None
+    found = present(conform(program, Trace(trace.meta, trace.events.select(keep))).divergence)
     assert found.kind in {DivergenceKind.OTHER_EVENT, DivergenceKind.EXTRA_EVENT, DivergenceKind.MISSING_EVENT}
 
 
@@ -84,8 +83,7 @@ def test_another_value_is_refused(kind: EventKind) -> None:
     program, trace = relay(), traced(relay())
     value = trace.events.value.copy()
     value[rows(trace, kind)[1]] += 32
-    found = conform(program, changed(trace, value=value)).divergence
-    assert found is not None
+    found = present(conform(program, changed(trace, value=value)).divergence)
     assert found.kind is DivergenceKind.OTHER_EVENT
 
 

@@ -15,6 +15,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
 from tests.conform.cases import Case, run, simulated, stored
+from tests.support.present import present
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 from tests.support.timed_ring import toy
 
@@ -62,10 +63,8 @@ def test_a_fault_made_on_purpose_is_found(name: str) -> None:
     meta = case.trace.meta
     found = case.conform()
     assert found.verdict is TraceVerdict.DIFFERS
-    assert found.divergence is not None
-    assert found.divergence.kind is not DivergenceKind.TOO_SOON, "times are right, whatever the order"
-    seen = examine(case.program, case.trace, found)
-    assert seen is not None
+    assert present(found.divergence).kind is not DivergenceKind.TOO_SOON, "times are right, whatever the order"
+    seen = present(examine(case.program, case.trace, found))
     assert seen.diagnosis is not None
     kinds = {explained.edit.kind.value for explained in seen.diagnosis.explanations}
     kind = meta.fault.partition("@")[0]
@@ -86,8 +85,7 @@ def test_a_fault_made_on_purpose_is_found(name: str) -> None:
     assert seen.autopsy is not None
     assert seen.autopsy.contradiction == ""
     if meta.status == "trap":
-        assert seen.autopsy.trap is not None
-        assert seen.autopsy.trap.kind is FaultKind.OVER_ARRIVAL
+        assert present(seen.autopsy.trap).kind is FaultKind.OVER_ARRIVAL
     else:
         assert seen.autopsy.deadlock is not None
         assert seen.autopsy.agree is True, "the barrier words read afterwards"

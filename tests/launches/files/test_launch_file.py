@@ -16,6 +16,7 @@ from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Pointer, Struct, TensorMap
 from tests.support.paths import ROOT
+from tests.support.present import present
 from tests.support.spools import ADDRESS, map_words, record_of, write_spool
 
 KERNELS = ROOT / "tests" / "ptx" / "kernels"
@@ -63,8 +64,7 @@ def test_scalars_have_the_types_of_the_ptx(tmp_path: Path) -> None:
              "f64": struct.pack("<d", -0.0), "f16": struct.pack("<e", 1.5)}  # fmt: skip
     kernel = kernel_of(", ".join(f".param .{kind} p{n}" for n, kind in enumerate(kinds)))
     record = one_record(tmp_path, launched(*({"bytes": data.hex()} for data in kinds.values())))
-    made = describe_launch(record, kernel).compiled
-    assert made is not None
+    made = present(describe_launch(record, kernel).compiled)
     found = [each.content for each in made.launch.parameters]
     assert found == [
         Number("u8", 255), Number("s8", -1), Number("u16", 65534), Number("s32", -2), Number("u32", (1 << 32) - 2),
@@ -94,8 +94,7 @@ def test_a_pointer_is_known_by_the_driver_or_by_its_declaration(tmp_path: Path) 
     device, number = ((1 << bits).to_bytes(8, "little").hex() for bits in (6, 40))
     known = {"bytes": device, "pointers": [{"at": 0, "align": 512}]}
     words: list[dict[str, Any]] = [known, {"bytes": device}, {"bytes": "00" * 8}, {"bytes": number}]
-    made = describe_launch(one_record(tmp_path, launched(*words)), kernel).compiled
-    assert made is not None
+    made = present(describe_launch(one_record(tmp_path, launched(*words)), kernel).compiled)
     assert [each.content for each in made.launch.parameters] == [
         Pointer(512), Pointer(64), Number("u64", 0), Number("u64", 1 << 40),
     ]  # fmt: skip
@@ -112,8 +111,7 @@ def test_memory_is_written_only_where_the_synchronisation_needs_it(tmp_path: Pat
     kernel = kernel_of(".param .u64 lengths, .param .u64 data", f".reg .f32 %f<2>; {body}")
     copied = {"at": 0, "align": 256, "contents": "05000000ffffffff7f"}
     words = {"bytes": "00" * 8, "pointers": [copied]}
-    made = describe_launch(one_record(tmp_path, launched(words, words)), kernel).compiled
-    assert made is not None
+    made = present(describe_launch(one_record(tmp_path, launched(words, words)), kernel).compiled)
     first, second = (each.content for each in made.launch.parameters)
     assert first == Pointer(256, (Field(0, Array("s32", (5,))),))  # of what was copied, the word that is read
     assert second == Pointer(256)
@@ -123,8 +121,7 @@ def test_a_structure_has_its_maps_its_pointers_and_every_other_word(tmp_path: Pa
     kernel = kernel_of(".param .align 64 .b8 p[215]")
     data = bytes(range(64)) + b"\xab" * 128 + (ADDRESS + 16).to_bytes(8, "little") + bytes(range(15))
     given = {"bytes": data.hex(), "maps": [{"at": 64} | map_words(MAP)], "pointers": [{"at": 192, "align": 16}]}
-    made = describe_launch(one_record(tmp_path, launched(given)), kernel).compiled
-    assert made is not None
+    made = present(describe_launch(one_record(tmp_path, launched(given)), kernel).compiled)
     (content,) = (each.content for each in made.launch.parameters)
     words = struct.unpack("<16I", data[:64])
     assert content == Struct(215, (
@@ -138,8 +135,7 @@ def test_a_structure_has_its_maps_its_pointers_and_every_other_word(tmp_path: Pa
 def test_a_word_at_an_odd_place_is_taken_in_smaller_ones(tmp_path: Path) -> None:
     kernel = kernel_of(".param .align 8 .b8 p[16]")
     given = {"bytes": bytes(range(16)).hex(), "pointers": [{"at": 3, "align": 1}]}
-    made = describe_launch(one_record(tmp_path, launched(given)), kernel).compiled
-    assert made is not None
+    made = present(describe_launch(one_record(tmp_path, launched(given)), kernel).compiled)
     (content,) = (each.content for each in made.launch.parameters)
     assert isinstance(content, Struct)
     assert [field.offset for field in content.fields] == [0, 2, 3, 11, 12]
@@ -165,15 +161,13 @@ class TestMapsDecoded:
             record, kernel_of(".param .align 64 .b8 p[128]", "mov.b64 %rd2, p; " + self.COPY.format("%rd2"))
         )
         assert made.notes == ("the tensor map in p was not seen being encoded: its box is decoded from its bytes",)
-        assert made.compiled is not None
-        assert made.compiled.launch.parameters[0].content == self.MAP
+        assert present(made.compiled).launch.parameters[0].content == self.MAP
 
     def test_a_part_of_a_structure_and_one_that_no_copy_uses(self, tmp_path: Path) -> None:
         one = self.BYTES.ljust(256, "0")
         record = one_record(tmp_path, launched({"bytes": one + one}))
         copies = "mov.b64 %rd2, p; add.s64 %rd3, %rd2, 128; " + self.COPY.format("%rd3")
-        made = describe_launch(record, kernel_of(".param .align 64 .b8 p[256]", copies)).compiled
-        assert made is not None
+        made = present(describe_launch(record, kernel_of(".param .align 64 .b8 p[256]", copies)).compiled)
         content = made.launch.parameters[0].content
         assert isinstance(content, Struct)
         assert [(each.offset, isinstance(each.content, TensorMap)) for each in content.fields] == [
