@@ -1,11 +1,13 @@
 """Which CTAs do the same: what the kinds of a launch say, compared with reading every CTA of it.
 
-``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones, and
-``--contents N`` for random ones with a free array, or that are handed out tiles: with all of these. Of a grid with more
-clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA
-alone, until N are refuted in each kernel where only that CTA is read, and says whether a check of the launch names it.
-``--words N``: the verdicts on random CTAs, and warps of one, that talk by words, compared with all their schedules; and
-what is claimed of any number of CTAs, with those of grids of 2 to 6; grids of 5 and 6 CTAs are followed whole.
+``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files. Of a grid with more clusters than
+``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA alone, until
+N are refuted in each kernel where only that CTA is read, and says whether a check of the launch names it.
+
+Random kernels are families of ``judge_proof.py``: *CTAs*; *free contents*, with a free array, or that are handed out
+tiles: with all of these; *words*: the verdicts on random CTAs, and warps of one, that talk by words, compared with all
+their schedules; and what is claimed of any number of CTAs, with those of grids of 2 to 6; grids of 5 and 6 CTAs are
+followed whole.
 """
 
 import argparse
@@ -14,10 +16,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise, product
 from math import prod
-from multiprocessing import Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -154,62 +154,56 @@ def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
     return found
 
 
-def _judge(name: str, first: Extraction, most: int) -> bool:
+def _judge(first: Extraction, most: int) -> list[str]:
+    """In words what the kinds say of the clusters that are read; in capitals where they are wrong."""
     total = EveryCta(first).clusters
     clusters = sorted({*range(0, total, max(total // most, 1)), total - 1})
     (kinds, said), forced = kinds_of(first, clusters), by_force(first, clusters)
     wrong = [n for n, one, other in zip(clusters, said, forced, strict=True) if one != other]
-    line = f"{name}: {total:,} clusters, {kinds} kinds, {len(set(forced))} different of {len(clusters)} that were read"
-    print(line + (f"; WRONG for clusters {wrong[:8]}" if wrong else ""), flush=True)
-    return not wrong
+    return ["several kinds" if kinds > 1 else "one kind", *[f"WRONG FOR CLUSTERS {wrong[:8]}"] * bool(wrong)]
 
 
-def _judge_random(most: int, seed: int) -> bool:
+def judge_random(seed: int) -> list[str]:
+    """The same of the random kernel of a seed."""
     text, launch = random_cta_kernel(seed)
-    return _judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), most)
+    return _judge(extract(read_module(text, "random.ptx"), launch), _MOST)
 
 
-def _judge_contents(seed: int) -> bool:
+def judge_contents(seed: int) -> list[str]:
+    """The same of a random kernel with a free array, or that is handed out tiles, with all of these."""
     text, launch = (random_free_kernel, random_kernel_of_tiles)[seed % 2](seed)
     contents.EACH = 1 if seed % 4 < 2 else 1 << 16  # by parts, or by combinations
-    first, right = extract(read_module(text, "random.ptx"), launch), True
+    first, found = extract(read_module(text, "random.ptx"), launch), list[str]()
     for each in (first, *map(first.with_fewer, (fewer for fewer in first.fewer_tiles if fewer.tiles <= 2))):
-        kinds, cases, wrong = by_contents(each)
-        right &= not wrong
-        print(f"seed {seed}: {kinds} kinds, {cases} cases{f'; WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
-    return right
+        _, cases, wrong = by_contents(each)
+        found += ["contents are read"] * bool(cases) + [f"WRONG FOR {wrong[:3]}".upper()] * bool(wrong)
+    return found or ["nothing is claimed"]
+
+
+def judge_words(seed: int) -> list[str]:
+    """What is said of the random CTAs of a seed that talk by words, by each way to ask; in capitals contradictions."""
+    judges = judged, judged_inside, judged_whole, judged_talk, judged_weak, judged_warps, judged_meeting
+    said = [each(seed) for each in judges]
+    return [each if each in ("decided", "not decided", *MEETING) else each.upper() for each in said]
 
 
 def main() -> int:
     """1 if a CTA does something else than is said."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kernels", nargs="*", type=Path)
-    parser.add_argument("--random", type=int, default=0, metavar="N")
-    parser.add_argument("--contents", type=int, default=0, metavar="N")
-    parser.add_argument("--words", type=int, default=0, metavar="N")
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("kernels", nargs="+", type=Path)
     parser.add_argument("--most", type=int, default=_MOST)
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--mutants", type=int, default=0, metavar="N")
     options = parser.parse_args()
     if options.mutants:
         noticed = sum((_judge_mutants(each, options.mutants) for each in options.kernels), Counter[str]())
         print(", ".join(f"{number} {what}" for what, number in noticed.items()))
         return 1 if noticed["MISSED"] else 0
-    if options.words:
-        seeds = range(options.first_seed, options.first_seed + options.words)
-        judges = judged, judged_inside, judged_whole, judged_talk, judged_weak, judged_warps, judged_meeting
-        talk = Counter(each(seed) for seed in seeds for each in judges)
-        print("\n".join(f"{number} {what}" for what, number in talk.most_common()))
-        return 0 if talk.keys() <= {"decided", "not decided", *MEETING} else 1
-    right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
-    with Pool(options.jobs) as pool:
-        for judge, count in (
-            (partial(_judge_random, options.most), options.random),
-            (_judge_contents, options.contents),
-        ):
-            right += pool.imap(judge, range(options.first_seed, options.first_seed + count))
-    return 0 if all(right) else 1
+    wrong = False
+    for each in options.kernels:
+        said = _judge(read_kernel(each), options.most)
+        print(f"{each}: {', '.join(said)}", flush=True)
+        wrong |= any(word.isupper() for word in said)
+    return int(wrong)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,13 @@ there is time for, the same for each family. What each is compared with:
 * ``ptx``: kernels written as PTX in many ways, against every schedule of what they were made from.
 * ``removals``: what is offered of a program may be left out, says a search of every schedule.
 
+What takes longer is compared only if it is named:
+
+* ``global memory`` (``judge_global.py``): what is said of it, by brute force over all threads.
+* ``CTAs``, ``free contents``, ``words`` (``judge_ctas.py``), ``kernel sizes``, ``kernel sizes nearby``,
+  ``kernel laps``, ``kernel counts`` (``judge_sizes.py``): what is said of CTAs and sizes that were not looked at.
+* ``SPIN``, ``SPIN twins`` (``judge_spin.py``): what SPIN finds in the exported model.
+
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
 there are. A table of the counts comes last, and of each family with a contradiction the shortest such program.
 """
@@ -65,6 +72,7 @@ from tests.support.random_programs.perhaps import random_perhaps
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes
+from tools import judge_ctas, judge_global, judge_sizes, judge_spin
 from tools.judge_ptx import judged, read
 from tools.judge_redundant import judge as judge_removals
 from tools.judge_redundant import program_of
@@ -177,7 +185,7 @@ class Family(NamedTuple):
 
     share: int
     judge: Callable[[int], list[str]]
-    make: Callable[[int], Program]
+    make: Callable[[int], Program] | None = None
 
 
 def _ptx(seed: int) -> list[str]:
@@ -218,6 +226,20 @@ JUDGED: Mapping[str, Family] = {
     "lane fences": Family(20, partial(_by, of_fences), lambda seed: random_fences(seed)[0]),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),
 }  # fmt: skip
+#: Those that are not meant by default.
+SLOWER: Mapping[str, Family] = {
+    "global memory": Family(4, judge_global.judge),
+    "CTAs": Family(2, judge_ctas.judge_random),
+    "free contents": Family(1, judge_ctas.judge_contents),
+    "words": Family(1, judge_ctas.judge_words),
+    "kernel sizes": Family(1, judge_sizes.judge_size),
+    "kernel sizes nearby": Family(1, judge_sizes.judge_nearby),
+    "kernel laps": Family(1, judge_sizes.judge_laps),
+    "kernel counts": Family(4, judge_sizes.judge_verdict),
+    "SPIN": Family(8, judge_spin.judge, judge_spin.program_of),
+    "SPIN twins": Family(8, judge_spin.judge_twin),
+}
+_EVERY = {**JUDGED, **SLOWER}
 
 
 class Tally(NamedTuple):
@@ -238,15 +260,15 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", nargs="?", type=int, default=10_000, help="programs in all")
     parser.add_argument("first", nargs="?", type=int, default=0, help="the first seed")
-    parser.add_argument("--family", nargs="+", choices=JUDGED, default=list(JUDGED), help="what they look like")
+    parser.add_argument("--family", nargs="+", choices=_EVERY, default=list(JUDGED), help="what they look like")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes")
     parser.add_argument("--seconds", type=int, default=0, metavar="N", help="seconds of each family, not a count")
     options = parser.parse_args(argv)
-    shares = sum(JUDGED[family].share for family in options.family)
+    shares = sum(_EVERY[family].share for family in options.family)
     with get_context("fork").Pool(options.jobs) as pool:
         tallies = {}
         for family in options.family:
-            many = sys.maxsize if options.seconds else -(-options.count * JUDGED[family].share // shares)
+            many = sys.maxsize if options.seconds else -(-options.count * _EVERY[family].share // shares)
             most = options.seconds or float("inf")
             tallies[family] = _family(family, range(options.first, options.first + many), most, options.jobs, pool)
     print("\n".join(_table(tallies)))
@@ -259,7 +281,7 @@ def _family(family: str, seeds: range, most: float, jobs: int, pool: Pool) -> Ta
     size = 4 * jobs
     while done < len(seeds) and time.perf_counter() - began < most:
         batch, started = seeds[done : done + size], time.perf_counter()
-        said_of = pool.imap(JUDGED[family].judge, batch, chunksize=max(1, size // (16 * jobs)))
+        said_of = pool.imap(_EVERY[family].judge, batch, chunksize=max(1, size // (16 * jobs)))
         for seed, said in zip(batch, said_of, strict=True):
             words.update(said)
             wrong += [seed] if any(word.isupper() for word in said) else []
@@ -277,7 +299,8 @@ def _family(family: str, seeds: range, most: float, jobs: int, pool: Pool) -> Ta
 
 def _print_smallest(family: str, seeds: list[int]) -> None:
     """Of the programs of these seeds the shortest, operation by operation."""
-    made = [(seed, JUDGED[family].make(seed)) for seed in seeds]
+    make = _EVERY[family].make
+    made = [(seed, make(seed)) for seed in seeds] if make is not None else []
     for seed, program in sorted(made, key=lambda each: sum(map(len, each[1].code)))[:1]:
         print(f"{family}, seed {seed}, the shortest of those that contradict:")
         for agent, code in zip(program.agents, program.code, strict=True):

@@ -1,27 +1,21 @@
-"""What is claimed of every value of a word of a kernel's parameters, compared with values that are read one by one.
+"""What is claimed of every value of a word of random kernels' parameters, against values that are read one by one.
 
-``python tools/judge_sizes.py N [FIRST_SEED] [--jobs J]``: N random kernels, whose loops mostly grow with ``n``. A value
-that was not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says,
-operation by operation. ``--nearby N``: what a check without ``--any`` says of values nearby, in the same way.
-``--laps N``: random kernels with loops in loops, read without laps that are like others and in full: the operations of
-each CTA for which the run holds, and the verdict. ``--verdicts N``: random kernels that are right, or wrong in some CTA
-or at some size: whether that which is named hangs, and none does of which it is proved, by arithmetic.
+Families of ``judge_proof.py``. *Kernel sizes*: kernels whose loops mostly grow with ``n``; a value that was not looked
+at is read, in a CTA of its own, and compared with the class and the laps more that the claim says, operation by
+operation. *Nearby*: what a check without ``--any`` says of values nearby, in the same way. *Laps*: kernels with loops
+in loops, read without laps that are like others and in full: the operations of each CTA for which the run holds, and
+the verdict. *Counts*: kernels that are right, or wrong in some CTA or at some size: whether that which is named hangs,
+and none does of which it is proved, by arithmetic.
 """
 
-import argparse
 import random
-import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
-from multiprocessing import Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
@@ -160,23 +154,21 @@ def nearby(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
             here = first.kernel.with_setting("cta", cta)
             if _alone(here.with_setting(each.parameter, value)) != _alone(here):
                 wrong.append(f"{each.parameter}={value} cta={cta} not as n={now}")
-    said = [f"n from {each.least} to {each.most} in steps of {each.step}" for each in found]
-    return said[0] if said else "n as it is", cases, wrong
+    return "values nearby" if found else "n as it is", cases, wrong
 
 
 def _alone(kernel: Kernel) -> Hashable:
     return shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program)
 
 
-def judge_laps(seed: int) -> bool:
+def judge_laps(seed: int) -> list[str]:
     """Read a random kernel without laps that are like others, and each CTA that does the same in full."""
     text, launch = random_nested_kernel(seed)
     kernel = prepare(read_module(text, "random.ptx"), launch)
     run = emulate_without_laps(kernel, launch, EmulationLimits())
-    program, wrong, cases = emit(kernel, run).program, list[str](), 0
     if not run.left_out or run.cut:
-        print(f"seed {seed}: {'cut' if run.cut else 'no lap is left out'}", flush=True)
-        return True
+        return ["cut" if run.cut else "no lap is left out"]
+    program, said = emit(kernel, run).program, ["laps are left out"]
     whole = with_all_laps(program)
     for cta in (0, seed % 3):
         place = {launch.place_name(axis): np.array([cta if axis == 0 else 0]) for axis in range(3)}
@@ -184,30 +176,34 @@ def judge_laps(seed: int) -> bool:
             continue
         there = launch.with_setting("cta", cta)
         full = emulate(replace(kernel, launch=there, leaves_laps_out=False), EmulationLimits(_ALL, _ALL))
-        theirs, cases = emit(kernel, full).program, cases + 1
+        theirs = emit(kernel, full).program
         if whole != Outline(theirs).code or run.instructions + run.left_out != full.instructions:
-            wrong.append(f"cta={cta}")
-        said = full.cut or (check(program).verdict, check(theirs).verdict)
-        if cta == 0 and said == (Verdict.PROVED, Verdict.REFUTED):
-            wrong.append("the verdict")
-        elif cta == 0 and said == (Verdict.UNKNOWN, Verdict.PROVED):
-            print(f"seed {seed}: not shown", flush=True)
-    print(f"seed {seed}: {len(program.laps)} places, {cases} CTAs; {f'WRONG for {wrong}' if wrong else ''}", flush=True)
-    return not wrong
+            said.append(f"WRONG FOR CTA {cta}")
+        verdicts = full.cut or (check(program).verdict, check(theirs).verdict)
+        if cta == 0 and verdicts == (Verdict.PROVED, Verdict.REFUTED):
+            said.append("THE VERDICT IS WRONG")
+        elif cta == 0 and verdicts == (Verdict.UNKNOWN, Verdict.PROVED):
+            said.append("not shown")
+    return said
 
 
-def judge_verdict(seed: int) -> bool:
+def judge_verdict(seed: int) -> list[str]:
     """The verdict on a random kernel in every CTA, of each eighth also at every size."""
-    ring = random_ring(seed, wrong=seed % 2 == 0)
-    said = judged(ring, sizes=seed % 8 == 0)
-    if said or seed % 1_000 == 0:
-        print(f"seed {seed}: {f'{said} of {ring}' if said else 'read'}", flush=True)
-    return said in ("", "unknown", "proved elsewhere")
+    said = judged(random_ring(seed, wrong=seed % 2 == 0), sizes=seed % 8 == 0) or "decided"
+    return [said if said in ("decided", "unknown", "proved elsewhere") else said.upper()]
 
 
-def _judge(judge: Judge, seed: int) -> bool:
-    sized = *[random_sized_kernel] * 7, random_sized_kernel_of_tiles
-    kinds = sized if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
+def judge_size(seed: int) -> list[str]:
+    """What is claimed of every size of the kernel of a seed; a word in capitals is a mistake."""
+    return _judged(by_size, seed, (*[random_sized_kernel] * 7, random_sized_kernel_of_tiles))
+
+
+def judge_nearby(seed: int) -> list[str]:
+    """The same of sizes nearby."""
+    return _judged(nearby, seed, (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles))
+
+
+def _judged(judge: Judge, seed: int, kinds: Sequence[Callable[[int], tuple[str, Launch]]]) -> list[str]:
     text, launch = kinds[seed % len(kinds)](seed)
     content = launch.parameters[0].content
     if seed % 4 == 3 and isinstance(content, Number) and isinstance(content.value, int):
@@ -220,26 +216,4 @@ def _judge(judge: Judge, seed: int) -> bool:
         file.write_text(text)
         file.with_suffix(".json").write_text(launch_json(launch))
         said, cases, wrong = judge(find(str(file)), random.Random(seed))
-    print(f"seed {seed}: {said}, {cases} values; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
-    return not wrong
-
-
-def main() -> int:
-    """1 if a value does something else than is claimed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("count", type=int, nargs="?", default=0)
-    parser.add_argument("first", type=int, nargs="?", default=0)
-    parser.add_argument("--nearby", type=int, default=0, metavar="N")
-    parser.add_argument("--verdicts", type=int, default=0, metavar="N")
-    parser.add_argument("--laps", type=int, default=0, metavar="N")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
-    options = parser.parse_args()
-    judge, count = (nearby, options.nearby) if options.nearby else (by_size, options.count)
-    one, count = (judge_laps, options.laps) if options.laps else (partial(_judge, judge), count)
-    one, count = (judge_verdict, options.verdicts) if options.verdicts else (one, count)
-    with Pool(options.jobs) as pool:
-        return 0 if all([*pool.imap(one, range(options.first, options.first + count))]) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return [said, *["values are read"] * bool(cases), *[f"WRONG FOR {', '.join(wrong[:3])}".upper()] * bool(wrong)]

@@ -49,7 +49,7 @@ def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
 @pytest.mark.parametrize("seed", slow_but((3, 6), range(16)))
 def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
     """Of random kernels: rings whose depth divides no count, parities carried from tile to tile, tails, two rings."""
-    assert judge_laps(seed)
+    assert not any(word.isupper() for word in judge_laps(seed))
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(RIGHT, Verdict.PROVED), (WRONG, Verdict.REFUTED)])
