@@ -58,7 +58,8 @@ class Target:
     ``changer``: what :meth:`changed` is asked of there, ``word_changer``: of :meth:`word_changes`.
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
     launch, of which this is ``guessed``; ``other``: in one that is guessed otherwise. ``sources``: where its source
-    lines are read. ``editable``: its file, of which lines can be written otherwise and read again.
+    lines are read. ``editable``: its file, of which lines can be written otherwise and read again. ``watch``: is called
+    with the operations of each program that is made, where many sizes are tried, each a unit of work.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Target:
     launch_words: tuple[str, ...] = ()
     guessed: str = ""
     other: Callable[[], Target] | None = field(default=None, repr=False, compare=False)
+    watch: Callable[[int], None] | None = field(default=None, repr=False, compare=False)
 
     def with_strictness(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""
@@ -156,6 +158,8 @@ class Target:
         copies = program.grid if grid is None else grid // program.ctas
         program = program if copies == program.grid else replace(program, grid=copies)
         require_fits(program)
+        if self.watch is not None:
+            self.watch(sum(map(len, program.code)))
         return program.with_strictness(self.strictness)
 
     def changed(self, params: Mapping[str, int], repair: Repair) -> Program | None:

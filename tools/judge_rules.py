@@ -35,7 +35,6 @@ from pipesim.model.program import Program
 from pipesim.model.rules.warp_shape import RegisterPools
 from pipesim.model.tables import OPEN_WORD
 from pipesim.prove import refutation
-from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import phases_by_laps
 from pipesim.prove.certificate.certificate import Certificate
@@ -128,7 +127,7 @@ def of_sizes(seed: int) -> bool:
     target = target_of(random_sizes(seed))
     asked = Families(target, {}, target.build(twice=False))
     ranges = asked.ranges(2)
-    free = [each for each in ranges if isinstance(each, EveryValue)]
+    free = [each for each in ranges if each.lap]
     together = asked.together(ranges)
     rng = random.Random(seed)
     drawn = [{each.parameter: rng.randint(each.least, most)} for each in free for most in (9, MOST_TRIPS)]

@@ -25,7 +25,6 @@ from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.nearby import values_nearby
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import Outline
 from pipesim.prove.check import check
 from pipesim.ptx.emulate.cluster import EmulationLimits
@@ -120,7 +119,7 @@ def _is_claimed(word: WordClaim, value: int, cta: int, program: Program) -> bool
     if number < len(known):
         there = known[number].program_of(cta, places)
         return there is not None and shape_of_program(there) == shape_of_program(program)
-    rows = [(of, found) for of, found in word.found.items() if isinstance(found, EveryValue)]
+    rows = [(of, found) for of, found in word.found.items() if found.lap]
     for first_cta, found in rows:
         lap = known[found.first + found.lap].value - known[found.first].value
         laps = (value - known[found.first].value) // lap

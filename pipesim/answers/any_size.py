@@ -1,15 +1,15 @@
 """A protocol's trip counts, and what is proved for all of their values: between the proof and those who ask."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import assert_never
 
 from pipesim.answers.checking.counterexample import refuted_at
-from pipesim.answers.views.check import ProvedRange, ProvedTogether
+from pipesim.answers.views.check import ProvedTogether
 from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
+from pipesim.prove.any_size.family import Build, Family, ProvedRange, Stop
 from pipesim.prove.any_size.laps import holds
 from pipesim.targets import Target
 
@@ -61,35 +61,29 @@ class Families:
         first = [target.strictness | {Assumption.COMMITS}] if program.commits_again and not by_commit_order else []
         self._rules = dict.fromkeys([*first, target.strictness])
         self._names = trip_counts(target, params, program)
-        self._verdicts: dict[str, EveryValue | SomeValues] = {}
+        self._verdicts: dict[str, ProvedRange] = {}
         self.by_commit_order: set[str] = set()  #: the trip counts whose proof needs the order of one thread's commits
 
-    def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
+    def ranges(self, most: int) -> tuple[ProvedRange, ...]:
         """For this many trip counts the values that are proved; in a long program for the first that is a loop."""
-        found: list[EveryValue | SomeValues] = []
+        found: list[ProvedRange] = []
         for name in self._names[:most]:
-            if not self._long or not any(isinstance(each, EveryValue) for each in found):
+            if not self._long or not any(each.lap for each in found):
                 found.append(self._verdict(name))
         return tuple(found)
 
-    def proved(self, shown: EveryValue | SomeValues) -> ProvedRange:
+    def proved(self, shown: ProvedRange) -> ProvedRange:
         """The same as a part of a report, with whether the first value beyond it is refuted."""
-        match shown:
-            case EveryValue(parameter, least, first, lap, checked, far):
-                lap = 0 if Assumption.PATTERN in self._program.strictness else lap
-                kept = {name: self._values[name] for name in self._names if name != parameter}
-                why = None if lap else Stop.RULED_OUT
-                return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
-            case SomeValues(parameter, least, checked, fails, why):
-                wrong = refuted_at(self._target, {**self._params, parameter: fails}) if fails >= 0 else None
-                kind = wrong[1].refutations[0].kind if wrong is not None else None
-                return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=kind)
-            case _:
-                assert_never(shown)
+        if shown.lap:
+            kept = {name: self._values[name] for name in self._names if name != shown.parameter}
+            ruled_out = Assumption.PATTERN in self._program.strictness
+            return replace(shown, others=kept, **({"lap": 0, "why": Stop.RULED_OUT} if ruled_out else {}))
+        wrong = refuted_at(self._target, {**self._params, shown.parameter: shown.fails}) if shown.fails >= 0 else None
+        return shown if wrong is None else replace(shown, refuted=wrong[1].refutations[0].kind)
 
-    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> ProvedTogether | None:
+    def together(self, ranges: Sequence[ProvedRange]) -> ProvedTogether | None:
         """What is proved where several trip counts change together; None where fewer than two have every value."""
-        free = [each for each in ranges if isinstance(each, EveryValue)]
+        free = [each for each in ranges if each.lap]
         if len(free) < 2:
             return None
         names = tuple(each.parameter for each in free)
@@ -107,24 +101,24 @@ class Families:
     def _long(self) -> bool:
         return sum(map(len, self._program.code)) > _LONG
 
-    def _verdict(self, name: str) -> EveryValue | SomeValues:
+    def _verdict(self, name: str) -> ProvedRange:
         """What is proved of a family; not every value if the program that was asked for is not what that refers to."""
         if name not in self._verdicts:
             for rules in self._rules:
                 looked = family(self._target.with_strictness(rules), self._params, name)
                 found = looked.verdict()
-                if not (isinstance(found, SomeValues) and found.why is Stop.NOT_RIGHT):
+                if found.why is not Stop.NOT_RIGHT:
                     break
-            if isinstance(found, EveryValue):
+            if found.lap:
                 given = looked.covers(found, self._values[name], self._program)
-                found = looked.far(found) if given else SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
+                found = looked.far(found) if given else found.without_laps(Stop.OTHERWISE)
             self._verdicts[name] = found
             if len(self._rules) > 1 and Assumption.COMMITS not in rules:
                 self.by_commit_order.add(name)
         return self._verdicts[name]
 
 
-def _small(free: Sequence[EveryValue]) -> Iterator[tuple[int, ...]]:
+def _small(free: Sequence[ProvedRange]) -> Iterator[tuple[int, ...]]:
     """Combinations of small values, those with the least sum first."""
     sides = [range(each.least, each.least + _SIDE) for each in free]
     yield from sorted(product(*sides), key=lambda values: (sum(values), values))[:_MOST_TOGETHER]

@@ -4,13 +4,11 @@ Work is counted in operations of the programs that a step makes or tries, so tha
 under any load. Seconds only end a step early where a person sets a limit, and the answer says so.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
 from time import monotonic
 
 from pipesim.answers.views.check import CutBy
 from pipesim.model.program import Program
-from pipesim.targets import Target
 
 WORK_LIMIT = 4_000_000  #: operations of a step: about a minute of one core
 WHOLE_TIME = 1_200.0  #: seconds of all steps of a protocol, unless a person sets the time of a step
@@ -59,31 +57,6 @@ class Budget:
 def protocol_seconds(time_limit: float | None) -> float:
     """How long all of one protocol may take where each step may take ``time_limit`` seconds (None: no limit)."""
     return WHOLE_TIME if time_limit is None else max(_LEAST_WHOLE, _STEPS * time_limit)
-
-
-@dataclass(frozen=True)
-class WatchedTarget(Target):
-    """A target that calls ``made`` with each program's operations: where many sizes are tried, one is a unit."""
-
-    made: Callable[[int], None] = lambda _: None
-
-    def build(
-        self,
-        params: Mapping[str, int] | None = None,
-        *,
-        grid: int | None = None,
-        twice: bool = True,
-        most: int | None = None,
-    ) -> Program:
-        """As the target's."""
-        program = super().build(params, grid=grid, twice=twice, most=most)
-        self.made(sum(map(len, program.code)))
-        return program
-
-
-def watch_builds(target: Target, made: Callable[[int], None]) -> Target:
-    """The same target, which calls ``made`` with the operations of each program that it makes."""
-    return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, made=made)
 
 
 USUAL_STATES = 200_000

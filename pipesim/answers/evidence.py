@@ -60,7 +60,7 @@ def collect(
             case _:
                 return CollectedTraces(_stored_traces(program, folder, progress))
     except NoTraceError as error:
-        return CollectedTraces(missing=error if _recordable(program) else _unrecordable(error, program))
+        return CollectedTraces(missing=error if has_kernel(program) else _unrecordable(error, program))
     except EvidenceError as error:
         return CollectedTraces(missing=error)
 
@@ -90,12 +90,6 @@ def _stored_traces(program: Program, folder: Path | None, progress: Progress) ->
         return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
 
 
-def _recordable(program: Program) -> bool:
-    from hwkernels.twins import kernel_names
-
-    return program.name in kernel_names()
-
-
 def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
     """The same error without the advice to record one: there is no kernel to do it with."""
     return NoTraceError(
@@ -109,8 +103,8 @@ def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
 # this machine's GPU
 
 
-def has_kernel(target: Target) -> bool:
-    """Whether there is a CUDA kernel of what ``target`` names."""
+def has_kernel(target: Target | Program) -> bool:
+    """Whether there is a CUDA kernel of what this names."""
     from hwkernels.twins import kernel_names
 
     return target.name in kernel_names()

@@ -7,7 +7,7 @@ from pipesim.answers.any_size import trip_counts
 from pipesim.conform.replay.in_laps import KEPT, LongRun
 from pipesim.errors import PipesimError
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue, Family
+from pipesim.prove.any_size.family import Family
 from pipesim.targets import Target
 
 _LONG = 256  #: laps: fewer are replayed
@@ -30,8 +30,8 @@ def long_run(target: Target, params: Mapping[str, int], grid: int) -> LongRun | 
     for name in sorted(trip_counts(target, {}, small), key=lambda each: -values[each]):
         family = Family(name, partial(build, name))
         every = family.verdict() if values[name] >= _LONG else None
-        every = family.far(every) if isinstance(every, EveryValue) else None
-        if not isinstance(every, EveryValue):
+        every = family.far(every) if every is not None and every.lap else None
+        if every is None or not every.lap:
             continue
         base = every.first + (values[name] - every.first) % every.lap
         laps, kept = family.laps_at(base), base + (KEPT - 1) * every.lap

@@ -6,10 +6,10 @@ offered. The set is proved for every value by the argument of the whole program 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.answers.any_size import Families, build_by, trip_counts
-from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.global_memory.grid_memory import may_order
 from pipesim.answers.global_memory.judge import judge
 from pipesim.answers.progress import SILENT, Progress, Unit
@@ -21,7 +21,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
+from pipesim.prove.any_size.family import Family, ProvedRange
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.kept_proof import KeptProof, OpenRules, Withheld, kept_proof, may_guard_more
@@ -82,7 +82,7 @@ class _RemovalSearch:
         self._standing: KeptProof | None = None
         self._verdict = Verdict.UNKNOWN
         self._withheld: Withheld | None = None
-        self._ranges: tuple[EveryValue | SomeValues, ...] = ()
+        self._ranges: tuple[ProvedRange, ...] = ()
         self._sizes: list[_TriedSize] = []
         self._alone: list[Removal] = []
         self._together: list[Removal] = []
@@ -146,7 +146,7 @@ class _RemovalSearch:
         """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
         assert self._standing is not None
         names = self._trip_counts()
-        target = watch_builds(self.target.with_strictness(self._standing.rules), lambda _: unit(0, 0))
+        target = replace(self.target.with_strictness(self._standing.rules), watch=lambda _: unit(0, 0))
         families = Families(target, self.params, self.program)
         for n, name in enumerate(names, 1):
             unit(n - 1, len(names))
@@ -233,7 +233,7 @@ class _RemovalSearch:
         self._shown = {}
         if not removals:
             return False
-        for every in (each for each in self._ranges if isinstance(each, EveryValue)):
+        for every in (each for each in self._ranges if each.lap):
             build = build_by(self.target.with_strictness(self._standing.rules), self.params, every.parameter)
 
             def rebuild(value: int, build: object = build) -> Program | None:
@@ -243,7 +243,7 @@ class _RemovalSearch:
                 return None if made is None else without(made, *removals) or made
 
             found = Family(every.parameter, rebuild).verdict()
-            if not isinstance(found, EveryValue) or found.least > every.least:
+            if not found.lap or found.least > every.least:
                 return True
             self._shown[every.parameter] = True
         return False
@@ -269,19 +269,18 @@ class _RemovalSearch:
             left_out=tuple(self._cut),
         )
 
-    def _size(self, found: EveryValue | SomeValues) -> Sizes:
+    def _size(self, found: ProvedRange) -> Sizes:
         values = tuple(each.value for each in self._sizes if each.parameter == found.parameter)
-        every = isinstance(found, EveryValue)
-        return Sizes(found.parameter, values, every, self._shown.get(found.parameter, False))
+        return Sizes(found.parameter, values, found.lap > 0, self._shown.get(found.parameter, False))
 
 
 def _untold(done: int, of: int) -> None:
     """No step is under way."""
 
 
-def _values(found: EveryValue | SomeValues) -> list[int]:
+def _values(found: ProvedRange) -> list[int]:
     """The first values, and those of a lap after the first lap that repeats; without one, some."""
-    if isinstance(found, EveryValue):
+    if found.lap:
         behind = range(found.first + found.lap, found.first + found.lap + min(found.lap, _MOST_VALUES))
         return [*range(found.least, min(found.least + _FIRST, found.first)), *behind]
     return list(_WITHOUT_LAP)

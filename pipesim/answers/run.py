@@ -1,6 +1,5 @@
 """One simulated run: its line, its length, where its time goes, and what failed."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from pipesim.answers.views.conclusion import heading
@@ -24,18 +23,11 @@ from pipesim.trace.schema import OF_WORK, OPTIONAL, EventKind, SiteKey, Trace
 from pipesim.trace.sites import NO_SITES, barrier_groups, optional_sites
 
 
-@dataclass(frozen=True)
-class InnerPeriod:
-    """The period of a loop inside another one, in its last whole run: 1/1000 cycle of an iteration, and its name."""
+def inner_period(program: Program, trace: Trace) -> tuple[int, str] | None:
+    """The period of the inner loop of the last agent that waits, where the outer one has too few iterations for one: in
+    1/1000 cycle of an iteration, and the name of the loop.
 
-    millicycles: int
-    loop: str
-
-
-def inner_period(program: Program, trace: Trace) -> InnerPeriod | None:
-    """The period of the inner loop of the last agent that waits, where the outer one has too few iterations for one.
-
-    Between returned waits of one run of the loop, whole laps apart. None for a loop without waits, for too short a one,
+    Between returned waits of its last run, whole laps apart. None for a loop without waits, for too short a one,
     for an agent that tries instead, or whose returns are not those of its operations.
     """
     agent = last_waiting(program)
@@ -51,7 +43,7 @@ def inner_period(program: Program, trace: Trace) -> InnerPeriod | None:
     if steady is None or returns is None or waits[steady[1]] >= len(returns):
         return None
     cycles = returns[waits[steady[1]]] - returns[waits[steady[0]]]
-    return InnerPeriod(round(1000 * cycles / (steady[1] - steady[0])), program.loops[mark])
+    return round(1000 * cycles / (steady[1] - steady[0])), program.loops[mark]
 
 
 def iteration_of(program: Program) -> str:
@@ -207,19 +199,20 @@ def _line(
     period = reading.period_millicycles if reading else None
     steady = not (bound and period and beats(period, bound.period_millicycles))
     inner = inner_period(result.program, trace) if finished and period is None else None
+    millicycles, loop = inner or (None, "")
     missing = finished and period is None and inner is None
     return SimulationLine(
         profile=result.profile.name,
         device=result.profile.device,
         seconds=None,
-        period_millicycles=inner.millicycles if inner else period if steady else None,
+        period_millicycles=millicycles if inner else period if steady else None,
         bound_by=bound.by if bound else "",
         outcome=_outcome(result),
         steady=steady,
         broken=faults[0].kind if faults else None,
         budget=max_steps,
         cut=result.cut,
-        period_of=inner.loop if inner else iteration_of(result.program) if period and steady else "",
+        period_of=loop if inner else iteration_of(result.program) if period and steady else "",
         no_period=why_no_period(result.program) if missing else None,
         no_bound=why_no_bound(result.program) if finished and bound is None else None,
     )

@@ -71,65 +71,42 @@ def verify(
         progress.report_missing(collected.missing)  # now: the simulation may take long, and the report follows it
     asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges=1)
     checking = SteppedCheck(asked, Budget(time_limit), progress)
-    rest = _Rest()
+    runs, compared, unusable = list[RunReport](), list[TraceComparison](), list[EvidenceError]()
+    cut, interrupted = None, False
     try:
         checking.verdict()
         checking.details()
         if checking.cut is None:
-            rest.runs.extend(_simulations(program, collected, profile, progress))
+            runs.extend(_simulations(program, collected, profile, progress))
             for found in _comparisons(program, collected, profile, tolerance, progress):
-                rest.add(found)
+                if isinstance(found, EvidenceError):
+                    unusable.append(found)
+                else:
+                    compared.append(found)
     except LimitReachedError as reached:
         current().resume()
-        rest.cut = reached.limit
+        cut = reached.limit
     except KeyboardInterrupt:
         if not keeps_known or not checking.has_verdict:
             raise
         current().resume()
         checking.interrupt()
-        rest.interrupted = True
-    if collected.missing is None and rest.unusable is not None:
-        progress.report_missing(rest.unusable)
-    return _report(program, checking.report(), collected, rest, left_out=hardware is HardwareSource.LEFT_OUT)
-
-
-class _Rest:
-    """What is known beside the proof: simulations, comparisons, and what ended the work early.
-
-    ``unusable``: why the first trace of those that could not be compared was not.
-    """
-
-    def __init__(self) -> None:
-        self.runs: list[RunReport] = []
-        self.compared: list[TraceComparison] = []
-        self.unusable: EvidenceError | None = None
-        self.cut: Limit | None = None
-        self.interrupted = False
-
-    def add(self, found: TraceComparison | EvidenceError) -> None:
-        """One trace beside the program, or why it could not be compared."""
-        if isinstance(found, EvidenceError):
-            self.unusable = self.unusable or found
-        else:
-            self.compared.append(found)
-
-
-def _report(
-    program: Program, proof: CheckReport, collected: CollectedTraces, rest: _Rest, *, left_out: bool
-) -> VerifyReport:
-    """Everything as one answer; what several parts found is in it once."""
-    wrong = [*proof.findings, *(finding for ran in rest.runs for finding in ran.findings)]
+        interrupted = True
+    if collected.missing is None and unusable:
+        progress.report_missing(unusable[0])
+    proof = checking.report()
+    wrong = [*proof.findings, *(finding for ran in runs for finding in ran.findings)]
     return VerifyReport(
         heading=heading(program),
         proof=proof,
-        simulations=tuple(ran.simulation for ran in rest.runs),
-        hardware=tuple(rest.compared),
-        missing=collected.missing or rest.unusable,
-        cut=proof.cut or rest.cut,
-        left_out=left_out,
+        simulations=tuple(ran.simulation for ran in runs),
+        hardware=tuple(compared),
+        missing=collected.missing or next(iter(unusable), None),
+        cut=proof.cut or cut,
+        left_out=hardware is HardwareSource.LEFT_OUT,
         findings=tuple(dict.fromkeys(wrong)),
-        advisories=tuple(dict.fromkeys(note for ran in rest.runs for note in ran.advisories)),
-        interrupted=rest.interrupted,
+        advisories=tuple(dict.fromkeys(note for ran in runs for note in ran.advisories)),
+        interrupted=interrupted,
     )
 
 

@@ -13,7 +13,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
-from pipesim.prove.any_size.family import EveryValue, Stop
+from pipesim.prove.any_size.family import Stop
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, sizes_words
 from pipesim.targets import find, target_of
@@ -221,7 +221,7 @@ def test_only_a_claim_that_needs_the_order_of_commits_says_so(*, both: bool) -> 
     target = target_of(commits)
     asked = Families(target, {}, target.build({}), by_commit_order=False)
     (every,) = asked.ranges(1)
-    assert isinstance(every, EveryValue)
+    assert every.lap
     assert asked.by_commit_order == (set() if both else {"tiles"})
     plain = target_of(every_so_often)
     without = Families(plain, {"period": 0}, plain.build({"period": 0}), by_commit_order=False)

@@ -11,10 +11,10 @@ from pipesim.answers.check import check
 from pipesim.answers.every_cta.launches import MOST_WALKS, walks
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
-from pipesim.answers.views.check import CheckReport, ProvedRange
+from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
-from pipesim.prove.any_size.family import Stop
+from pipesim.prove.any_size.family import ProvedRange, Stop
 from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json

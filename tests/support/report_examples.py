@@ -26,7 +26,7 @@ from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.sweep.sweep import rank, smallest
-from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange
+from pipesim.answers.views.check import AgainstReport, CheckReport
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.kinds import AssumptionReport
 from pipesim.answers.views.run import RunReport, SimulationLine
@@ -87,6 +87,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
 from pipesim.ptx.kernel import EditableKernel

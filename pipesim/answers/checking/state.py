@@ -16,7 +16,6 @@ from pipesim.answers.views.check import (
     CutBy,
     LeftOut,
     NearbyValues,
-    ProvedRange,
     ProvedTogether,
 )
 from pipesim.answers.views.conclusion import Basis, VerdictScope, heading, scope_of
@@ -26,7 +25,7 @@ from pipesim.model.finding import Advisory, Deadlock, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.prove.any_size.family import Stop
+from pipesim.prove.any_size.family import ProvedRange, Stop
 from pipesim.prove.any_size.laps import is_same
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import Check, How, unknown

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts
-from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.checking.failures import CheckQuestion, Keyed
 from pipesim.answers.checking.state import CheckState, report_of
 from pipesim.answers.checking.verdict import (
@@ -31,7 +31,7 @@ from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
-from pipesim.prove.any_size.family import EveryValue, SomeValues
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.ptx.launch.settings import is_open_word
@@ -253,11 +253,11 @@ class SteppedCheck:
             unit(made, 0)
             made += 1
 
-        target = watch_builds(asked.target, one_more)
+        target = replace(asked.target, watch=one_more)
         found = self._known.found
         by_commit_order = found is None or found.by_commit_order or found.how is How.SEARCH
         families = Families(target, asked.params, asked.program, by_commit_order=by_commit_order)
-        shown: tuple[EveryValue | SomeValues, ...] = ()
+        shown: tuple[ProvedRange, ...] = ()
         for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
             shown = families.ranges(most)
             if len(shown) < most:
@@ -266,9 +266,9 @@ class SteppedCheck:
             self._assume_for_sizes(target, shown[-1], families.by_commit_order)
         self._known.together = families.together(shown)
 
-    def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues, by_commit_order: set[str]) -> None:
+    def _assume_for_sizes(self, target: Target, shown: ProvedRange, by_commit_order: set[str]) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""
-        if not isinstance(shown, EveryValue) or Assumption.PATTERN in self._known.asked.program.strictness:
+        if not shown.lap or Assumption.PATTERN in self._known.asked.program.strictness:
             return
         repeats = Assumed(Assumption.PATTERN, f"{shown.parameter}: sizes beyond {shown.checked:,}")
         more, made = [repeats], {each.kind for each in self._known.assumed}

@@ -126,7 +126,7 @@ def covered(
     size = max(map(len, (*values.values(), *(contents or {}).values())))
     found = np.ones(size, dtype=bool)
     for terms, condition in inputs.conditions.items():
-        found &= holds(condition, evaluation.sum(Form(0, terms)), Form(0, terms))
+        found &= condition.holds(evaluation.sum(Form(0, terms)))
     return found
 
 
@@ -162,21 +162,9 @@ def broken(
     for terms, condition in inputs.conditions.items():
         form = Form(0, terms)
         value = evaluation.sum(form)
-        if not holds(condition, value, form):
+        if not condition.holds(value):
             return Broken(condition.position, broken_words(form, condition, int(value[0]), inputs.arrays))
     return None
-
-
-def holds(condition: Condition, value: Any, form: Form) -> Any:
-    """Of an array of values of an expression, or of one, with which a condition on it is fulfilled."""
-    found: Any = True
-    if condition.low > form.low:
-        found = found & (value >= condition.low)
-    if condition.high < form.high:
-        found = found & (value <= condition.high)
-    for never in condition.never:
-        found = found & (value != never)
-    return found
 
 
 class Evaluation:

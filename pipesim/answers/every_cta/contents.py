@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipesim.answers.every_cta.boxes import Box, Ends, Word
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.conditions import Condition
-from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
+from pipesim.ptx.free.forms import Form, Forms, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.trace.arrays import np
 
+Constraint = tuple[Terms, Condition]  #: on the sum of some terms
 Domains = dict[Word, "range | np.ndarray"]  #: the values that elements may have, by their numbers
 
 EACH = 1 << 16  #: combinations of values of all elements, where each of them is looked at
@@ -38,41 +39,16 @@ class UndecidedError(Exception):
         self.word = word
 
 
-class Constraint(NamedTuple):
-    """The sum of some terms lies in a range, and is none of ``never``."""
-
-    terms: Terms
-    low: int
-    high: int
-    never: frozenset[int] = frozenset()
-
-    def joined(self, other: Constraint) -> Constraint:
-        """Both, of one sum."""
-        low, high = max(self.low, other.low), min(self.high, other.high)
-        return Constraint(self.terms, low, high, self.never | other.never)
-
-    def holds(self, value: Any) -> Any:
-        """Of an array of values which are allowed."""
-        found = (value >= self.low) & (value <= self.high)
-        for each in self.never:
-            found = found & (value != each)
-        return found
-
-
-def _of(terms: Terms, condition: Condition) -> Constraint:
-    return Constraint(terms, condition.low, condition.high, frozenset(condition.never))
-
-
 def _instead(terms: Terms, condition: Condition) -> Iterator[Constraint]:
     """The ways in which a condition does not hold; no two of them together."""
-    form = Form(0, terms)
+    form, at = Form(0, terms), condition.position
     if condition.low > form.low:
-        yield Constraint(terms, -NO_BOUND, condition.low - 1)
+        yield terms, Condition(at, high=condition.low - 1)
     if condition.high < form.high:
-        yield Constraint(terms, condition.high + 1, NO_BOUND)
+        yield terms, Condition(at, condition.high + 1)
     for value in sorted(condition.never):
         if condition.low <= value <= condition.high:
-            yield Constraint(terms, value, value)
+            yield terms, Condition(at, value, value)
 
 
 class OpenContents:
@@ -111,8 +87,8 @@ class OpenContents:
         values = {word: each.ravel() for word, each in zip(words, grid, strict=True)}
         if self._each is None or self._each[0] != words:
             left = np.ones(max(1, *map(len, values.values())) if words else 1, dtype=bool)
-            for each in self._search.rising(words):
-                left &= each.holds(Evaluation(self._place, values).sum(Form(0, each.terms)))
+            for terms, rise in self._search.rising(words):
+                left &= rise.holds(Evaluation(self._place, values).sum(Form(0, terms)))
             self._each = words, 0, left
         _, done, left = self._each
         for inputs in runs[done:]:
@@ -129,7 +105,7 @@ class OpenContents:
             kept, done = self._cells.pop()
             self._asked += 1
             if self._asked > _MOST_CELLS:
-                raise UndecidedError(self._search.words(kept[-1].terms)[0])
+                raise UndecidedError(self._search.words(kept[-1][0])[0])
             if done == len(runs):
                 found = self._search.solve(kept)
                 if found is not None:
@@ -137,14 +113,14 @@ class OpenContents:
                     return found
                 continue
             conditions = runs[done].conditions.items()
-            if self._search.solve((*kept, *(_of(*each) for each in conditions))) is None:  # it covers none of these
+            if self._search.solve((*kept, *conditions)) is None:  # it covers none of these
                 self._cells.append((kept, done + 1))
                 continue
             for terms, condition in conditions:
                 for other in _instead(terms, condition):
                     if self._search.solve((*kept, other)) is not None:
                         self._cells.append(((*kept, other), done + 1))
-                kept = (*kept, _of(terms, condition))
+                kept = (*kept, (terms, condition))
         return None
 
 
@@ -177,12 +153,13 @@ class _ContentsSearch:
     def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
         """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
         joined: dict[object, Constraint] = {}
-        for each in constraints:
-            key = self._key(each.terms)
-            joined[key] = each.joined(joined.get(key, each))
-            if joined[key].low > joined[key].high:
+        for terms, each in constraints:
+            key = self._key(terms)
+            both = each.joined(joined[key][1]) if key in joined else each
+            joined[key] = terms, both
+            if both.low > both.high:
                 return None
-        words = sorted({word for each in constraints for word in self.words(each.terms)})
+        words = sorted({word for terms, _ in constraints for word in self.words(terms)})
         numbers: Domains = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
         self._parts = 0
         found = self._solve([*joined.values(), *self.rising(words)], numbers)
@@ -198,7 +175,7 @@ class _ContentsSearch:
             if name == other and rises is not None:
                 most, far = self._arrays[name].most, second - first
                 one, two = (self._forms.element(name, constant(n), most) for n in (first, second))
-                yield Constraint(two.plus(one, -1).terms, far * rises[0], far * rises[1])
+                yield two.plus(one, -1).terms, Condition(0, far * rises[0], far * rises[1])
 
     def _solve(self, constraints: Sequence[Constraint], domains: Domains) -> Domains | None:
         domains = dict(domains)
@@ -206,7 +183,7 @@ class _ContentsSearch:
         if not left:
             return None if left is None else domains
         self._parts += 1
-        open_words = {w for each in left for w in self.words(each.terms) if len(domains[w]) > 1}
+        open_words = {w for terms, _ in left for w in self.words(terms) if len(domains[w]) > 1}
         if not open_words:  # the last round has left one value of each
             return self._solve(left, domains)
         word = min(open_words, key=lambda w: (len(domains[w]), w))
@@ -235,14 +212,15 @@ class _ContentsSearch:
             left = kept
         return left
 
-    def _apply(self, each: Constraint, domains: Domains) -> bool | None:
+    def _apply(self, constraint: Constraint, domains: Domains) -> bool | None:
         """Leave out values with which it fails; whether it holds for all others, None if for none."""
-        words = self.words(each.terms)
+        terms, each = constraint
+        words = self.words(terms)
         if prod(len(domains[w]) for w in words) <= _TOGETHER:
-            return self._one_by_one(each, words, domains)
+            return self._one_by_one(constraint, words, domains)
         self._parts += 1
         box = Box(Evaluation(self._place), {w: (int(domains[w][0]), int(domains[w][-1])) for w in words})
-        sums = {w: (Form(0, terms), box.bounds(Form(0, terms))) for w, terms in self._sums_of(each.terms).items()}
+        sums = {w: (Form(0, part), box.bounds(Form(0, part))) for w, part in self._sums_of(terms).items()}
         low, high = (sum(ends[n] for _, ends in sums.values()) for n in (0, 1))
         if low > each.high or high < each.low:
             return None
@@ -254,7 +232,7 @@ class _ContentsSearch:
                 if not len(fits):
                     return None
                 domains[word] = fits
-        return each.low <= low and high <= each.high and not any(low <= n <= high for n in each.never)
+        return each.holds_between(low, high)
 
     def _fitting(
         self, box: Box, form: Form, words: Sequence[Word], word: Word, domain: range | np.ndarray, limits: Ends
@@ -271,11 +249,11 @@ class _ContentsSearch:
             return range(first, last + 1)
         return domain[(domain >= first) & (domain <= last)]
 
-    def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
+    def _one_by_one(self, constraint: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
         grid = np.meshgrid(*(_array(domains[w]) for w in words), indexing="ij")
-        value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
+        value = self._value(constraint[0], {w: g.ravel() for w, g in zip(words, grid, strict=True)})
         shape = tuple(len(domains[w]) for w in words)
-        holds = np.broadcast_to(np.asarray(each.holds(value), dtype=bool), (prod(shape),)).reshape(shape)
+        holds = np.broadcast_to(np.asarray(constraint[1].holds(value), dtype=bool), (prod(shape),)).reshape(shape)
         if not holds.any():
             return None
         for n, word in enumerate(words):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipesim.answers.every_cta.boxes import Word
-from pipesim.answers.every_cta.conditions import Evaluation, broken, completed, covered, holds
+from pipesim.answers.every_cta.conditions import Evaluation, broken, completed, covered
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts
@@ -258,7 +258,7 @@ def _first_of_each(
             if form.in_memory:
                 look(form)
             else:
-                columns.append(holds(condition, evaluation.sum(form), form))
+                columns.append(condition.holds(evaluation.sum(form)))
     size = len(next(iter(places.values())))
     for name, found in indices.items():
         each = np.stack([np.broadcast_to(index, size) for index in found.values()])

@@ -7,7 +7,7 @@ from itertools import count, product
 from math import prod
 from typing import Any
 
-from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
+from pipesim.answers.every_cta.conditions import Evaluation, completed, words_of
 from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.together import Together, programs_together
@@ -47,7 +47,7 @@ def kinds_of_tiles(
             words = words_of(form, Evaluation(place))
             if len(words) == 1 and words[0][0] == array.name:
                 value = Evaluation(place, {words[0]: numbers}).sum(form)
-                columns.append(np.broadcast_to(holds(condition, value, form), most))
+                columns.append(np.broadcast_to(condition.holds(value), most))
     made: np.ndarray = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1]
     return made.reshape(-1)
 

@@ -1,9 +1,10 @@
 """How far one free input may be raised with which a run holds."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pipesim.answers.every_cta.boxes import Box, Ends
-from pipesim.answers.every_cta.conditions import Evaluation, completed, holds
+from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.ptx.free.conditions import Condition
 from pipesim.ptx.free.forms import Atom, Form
 from pipesim.ptx.free.varying import FreeInputs
@@ -18,20 +19,11 @@ def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.n
     ``places``: other inputs, for each of whose values they are to hold. Of an expression that neither rises nor falls
     with the input a limited number of values is evaluated; of the others its bounds may tell.
     """
-    now = inputs.now.get(name)
-    if now is None:
+    if name not in inputs.now:
         return most
     for terms, condition in inputs.conditions.items():
-        form = Form(0, terms)
-        rises = _rises(form, name)
-        if rises is None or (rises and _may_be_never(condition, form, inputs, name, most, places)):
-            if not _is_constant(form, inputs, name, most, places):
-                tried = _tried_to(condition, form, inputs, name, most, places)
-                if tried < most and not _holds_between(condition, form, inputs, places, {name: (tried + 1, most)}):
-                    most = tried
-        elif rises:
-            most = _bisected(condition, form, inputs, name, most, places)
-    return max(most, now)
+        most = _Reach(condition, Form(0, terms), inputs, name, most, places).end()
+    return max(most, inputs.now[name])
 
 
 def _rises(form: Form, name: str) -> int | None:
@@ -56,65 +48,90 @@ def _sign(atom: Atom, name: str, factor: int) -> int | None:
 _MONOTONE = {"quotient": 1, "extreme 1": 1, "extreme -1": 1, "negative": -1}
 
 
-def _bisected(
-    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
-) -> int:  # fmt: skip
-    """The last value up to which a condition holds on an expression that rises or falls all the way."""
-    low, high = inputs.now[name], most + 1
-    while high - low > 1:
-        middle = (low + high) // 2 if high <= most else most
-        if _holds_at(condition, form, inputs, places, name, middle):
-            low = middle
-        else:
-            high = middle
-    return low
+@dataclass(frozen=True)
+class _Reach:
+    """One condition, on an expression, as an input is raised from its value in the run up to ``most``."""
 
+    condition: Condition
+    form: Form
+    inputs: FreeInputs
+    name: str
+    most: int
+    places: Mapping[str, np.ndarray]
 
-def _ends(
-    inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
-) -> tuple[Evaluation, Evaluation]:  # fmt: skip
-    """With the value of an input in the run, and with the most."""
-    length = len(next(iter(places.values())))
-    first, last = ({**places, name: np.full(length, at)} for at in (inputs.now[name], most))
-    return Evaluation(completed(inputs, first)), Evaluation(completed(inputs, last))
+    def end(self) -> int:
+        """The last value up to which it is known to hold."""
+        rises = _rises(self.form, self.name)
+        if rises is not None and not (rises and self._may_be_never()):
+            return self._bisected() if rises else self.most
+        if self._is_constant():
+            return self.most
+        tried = self._tried()
+        return self.most if tried < self.most and self._holds_between(tried + 1, self.most) else tried
 
+    def _with(self, value: int) -> Evaluation:
+        """With a value of the input in each of the places."""
+        length = len(next(iter(self.places.values())))
+        return Evaluation(completed(self.inputs, {**self.places, self.name: np.full(length, value)}))
 
-def _may_be_never(
-    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
-) -> bool:  # fmt: skip
-    """Whether an expression that rises or falls all the way may reach what it must never be."""
-    now, end = (each.sum(form) for each in _ends(inputs, name, most, places))
-    low, high = np.minimum(now, end), np.maximum(now, end)
-    return any(bool(np.any((low <= never) & (never <= high))) for never in condition.never)
+    def _bisected(self) -> int:
+        """The last value up to which it holds, on an expression that rises or falls all the way."""
+        low, high = self.inputs.now[self.name], self.most + 1
+        while high - low > 1:
+            middle = (low + high) // 2 if high <= self.most else self.most
+            if np.all(self.condition.holds(self._with(middle).sum(self.form))):
+                low = middle
+            else:
+                high = middle
+        return low
 
+    def _may_be_never(self) -> bool:
+        """Whether an expression that rises or falls all the way may reach what it must never be."""
+        now, end = (self._with(value).sum(self.form) for value in (self.inputs.now[self.name], self.most))
+        low, high = np.minimum(now, end), np.maximum(now, end)
+        return any(bool(np.any((low <= never) & (never <= high))) for never in self.condition.never)
 
-def _is_constant(
-    form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
-) -> bool:  # fmt: skip
-    """Whether an expression is the same for all values of an input from that of the run on."""
-    now, end = _ends(inputs, name, most, places)
+    def _is_constant(self) -> bool:
+        """Whether the expression is the same for all values of the input from that of the run on."""
+        now, end = self._with(self.inputs.now[self.name]), self._with(self.most)
 
-    def same(part: Form) -> bool:
-        if _rises(part, name) is not None:
-            return bool(np.all(now.sum(part) == end.sum(part)))
-        return all(_sign(atom, name, 1) == 0 or is_same(atom) for atom, _ in part.terms)
+        def same(part: Form) -> bool:
+            if _rises(part, self.name) is not None:
+                return bool(np.all(now.sum(part) == end.sum(part)))
+            return all(_sign(atom, self.name, 1) == 0 or is_same(atom) for atom, _ in part.terms)
 
-    def is_same(atom: Atom) -> bool:
-        if _sign(atom, name, 1) is not None:
-            return same(Form(0, ((atom, 1),)))
-        if atom.operation == "zero" and _rises(atom.arguments[0], name) is not None:
-            a, b = (each.sum(atom.arguments[0]) for each in (now, end))
-            return bool(np.all((np.minimum(a, b) > 0) | (np.maximum(a, b) < 0) | (a == b)))
-        return all(map(same, atom.arguments))
+        def is_same(atom: Atom) -> bool:
+            if _sign(atom, self.name, 1) is not None:
+                return same(Form(0, ((atom, 1),)))
+            if atom.operation == "zero" and _rises(atom.arguments[0], self.name) is not None:
+                a, b = (each.sum(atom.arguments[0]) for each in (now, end))
+                return bool(np.all((np.minimum(a, b) > 0) | (np.maximum(a, b) < 0) | (a == b)))
+            return all(map(same, atom.arguments))
 
-    return same(form)
+        return same(self.form)
 
+    def _holds_between(self, first: int, last: int) -> bool:
+        """Whether bounds show that it holds where the input lies in this range, wherever the others are."""
+        values = completed(self.inputs, self.places)
+        ranges = {(name, 0): (int(np.min(each)), int(np.max(each))) for name, each in values.items()}
+        box = _InputBox(Evaluation({}), ranges | {(self.name, 0): (first, last)})
+        return self.condition.holds_between(*box.bounds(self.form))
 
-def _holds_at(
-    condition: Condition, form: Form, inputs: FreeInputs, places: Mapping[str, np.ndarray], name: str, value: int
-) -> bool:  # fmt: skip
-    evaluation = Evaluation(completed(inputs, {**places, name: np.full(len(next(iter(places.values()))), value)}))
-    return bool(np.all(holds(condition, evaluation.sum(form), form)))
+    def _tried(self) -> int:
+        """The last value up to which it holds, of as many as are evaluated: each of the others' with each."""
+        others = len(next(iter(self.places.values())))
+        at, step = self.inputs.now[self.name], max(_FEW // others, 1)
+        end = min(self.most, at + max(_MOST_TRIED // others, 1))
+        while at < end:
+            tried = np.arange(at + 1, min(at + step, end) + 1, dtype=np.int64)
+            values = {each: np.resize(array, len(tried) * others) for each, array in self.places.items()}
+            evaluation = Evaluation(completed(self.inputs, values | {self.name: np.repeat(tried, others)}))
+            right = self.condition.holds(evaluation.sum(self.form))
+            wrong = np.flatnonzero(~np.broadcast_to(right, len(tried) * others))
+            if len(wrong):
+                return int(tried[wrong[0] // others]) - 1
+            at, step = int(tried[-1]), 4 * step
+        return at
 
 
 class _InputBox(Box):
@@ -123,32 +140,3 @@ class _InputBox(Box):
     def _ends_of(self, atom: Atom) -> Ends | None:
         known = self.ends.get((atom.name, 0)) if not atom.arguments else None
         return None if atom.function is not None else known or (atom.low, atom.high)
-
-
-def _holds_between(
-    condition: Condition, form: Form, inputs: FreeInputs, places: Mapping[str, np.ndarray], ends: Mapping[str, Ends]
-) -> bool:  # fmt: skip
-    """Whether bounds show that a condition holds where some inputs lie in ranges, wherever the others are."""
-    values = completed(inputs, places)
-    ranges = {(name, 0): (int(np.min(each)), int(np.max(each))) for name, each in values.items()}
-    box = _InputBox(Evaluation({}), ranges | {(name, 0): each for name, each in ends.items()})
-    return condition.holds_between(*box.bounds(form))
-
-
-def _tried_to(
-    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
-) -> int:  # fmt: skip
-    """The last value up to which a condition holds, of as many as are evaluated: each of the others' with each."""
-    others = len(next(iter(places.values())))
-    at, step = inputs.now[name], max(_FEW // others, 1)
-    end = min(most, at + max(_MOST_TRIED // others, 1))
-    while at < end:
-        tried = np.arange(at + 1, min(at + step, end) + 1, dtype=np.int64)
-        values = {each: np.resize(array, len(tried) * others) for each, array in places.items()}
-        evaluation = Evaluation(completed(inputs, values | {name: np.repeat(tried, others)}))
-        right = np.broadcast_to(holds(condition, evaluation.sum(form), form), len(tried) * others)
-        wrong = np.flatnonzero(~right)
-        if len(wrong):
-            return int(tried[wrong[0] // others]) - 1
-        at, step = int(tried[-1]), 4 * step
-    return at

@@ -164,11 +164,7 @@ class _Asked:
         """Whether each wait of a CTA ends with what all have added to its word before it, and whatever more they add,
         and with nothing less.
         """
-        begin: dict[int, int] = {}
-        end: dict[int, int] = {}
-        for e in events:
-            begin.setdefault(e.address, e.before)
-            end[e.address] = e.after
+        begin, end = {e.address: e.before for e in reversed(events)}, {e.address: e.after for e in events}
         least: dict[int, int] = {}
         for e in events:
             if e.act is WordAct.ADD:

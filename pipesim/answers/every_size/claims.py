@@ -11,9 +11,9 @@ from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses, has_all_tiles
 from pipesim.answers.every_size.joint import EveryCombination, SizeCase
 from pipesim.answers.every_size.nearby import values_nearby
-from pipesim.answers.views.check import ProvedRange, ProvedTogether
+from pipesim.answers.views.check import ProvedTogether
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
+from pipesim.prove.any_size.family import Family, ProvedRange, Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import Extraction, emit
@@ -203,7 +203,7 @@ class WordClaim:
     def __init__(self, classes: SizeClasses, settings: Mapping[str, int]) -> None:
         self.classes, self.settings = classes, settings
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
-        self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
+        self.found: dict[int, ProvedRange] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
         self._right: dict[int, tuple[Program, bool]] = {}  # of programs, whichever CTAs they are of
         self._repeats_at: dict[tuple[int, int, int], bool] = {}  # by the values of classes, laps, and the most
@@ -219,7 +219,7 @@ class WordClaim:
                 self.found[cta] = self._verdict(cta)
         yield from self.classes.known[len(few) :]
 
-    def _verdict(self, cta: int) -> EveryValue | SomeValues:
+    def _verdict(self, cta: int) -> ProvedRange:
         places = self.classes.places_of(cta)
 
         def program(number: int) -> Program | None:
@@ -228,15 +228,15 @@ class WordClaim:
 
         looked = self.families[cta] = Family(self.classes.name, program, right=self._right, shown=True)
         found = self.found[cta] = looked.verdict()
-        if not isinstance(found, EveryValue):
+        if not found.lap:
             return found
         if not self._widths_repeat(found):
-            return SomeValues(found.parameter, found.least, found.checked, -1, Stop.OTHERWISE)
+            return found.without_laps(Stop.OTHERWISE)
         if not self._is_shown(found, lambda one: one.program_of(cta, places), looked):
-            return SomeValues(found.parameter, found.least, found.checked, -1, Stop.NOT_SHOWN)
+            return found.without_laps(Stop.NOT_SHOWN)
         return found
 
-    def _is_shown(self, found: EveryValue, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
+    def _is_shown(self, found: ProvedRange, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
         """Whether the code shows that the lap is always the same, or that two laps together are.
 
         Up to the most, which is less where a register overflows with larger values.
@@ -253,7 +253,7 @@ class WordClaim:
         return False
 
     def _laps_repeat(
-        self, found: EveryValue, numbers: range, most: int, program: Callable[[SizeClass], Program | None],
+        self, found: ProvedRange, numbers: range, most: int, program: Callable[[SizeClass], Program | None],
         looked: Family,
     ) -> bool:  # fmt: skip
         """Whether the code shows it of one or several laps, from each of the classes with these numbers on.
@@ -286,12 +286,12 @@ class WordClaim:
                 return False
         return True
 
-    def _widths_repeat(self, found: EveryValue) -> bool:
+    def _widths_repeat(self, found: ProvedRange) -> bool:
         known = self.classes.known[: found.checked + 1]
         pairs = zip(known[found.first :], known[found.first + found.lap :], strict=False)
         return len({(b.value - a.value, b.last - a.last) for a, b in pairs}) == 1
 
-    def _lap(self, every: Sequence[EveryValue]) -> int:
+    def _lap(self, every: Sequence[ProvedRange]) -> int:
         known = self.classes.known
         return lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
 
@@ -305,9 +305,9 @@ class WordClaim:
             return ProvedRange(name, low, checked, why=Stop.HANDED_OUT, step=step, most=high)
         if self.classes.complete and whole:
             return ProvedRange(name, low, high, step=step, most=high)
-        every = [each for each in self.found.values() if isinstance(each, EveryValue)]
+        every = [each for each in self.found.values() if each.lap]
         if not whole or len(every) < len(self.found):
-            why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
+            why = next((each.why for each in self.found.values() if each.why), Stop.OTHERWISE)
             why = Stop.TOO_LARGE if self.classes.limited and why is not Stop.NOT_SHOWN else why
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
         lap = self._lap(every)

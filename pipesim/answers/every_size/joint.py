@@ -16,10 +16,10 @@ from math import prod
 from typing import NamedTuple
 
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.views.check import ProvedRange
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.any_size.nested import MOST_LOOPS, Numbers, nested_laps_repeat
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit

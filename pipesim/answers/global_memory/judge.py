@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
+from pipesim.answers.every_cta.conditions import Evaluation, completed, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.grid_memory import (
     BOX,
@@ -175,7 +175,7 @@ class _Judge:
         asked = ((Form(0, each), condition) for each, condition in inputs.conditions.items())
         try:
             for form, condition in asked:
-                if word in words_of(form, nowhere) and not np.all(holds(condition, made.sum(form), form)):
+                if word in words_of(form, nowhere) and not np.all(condition.holds(made.sum(form))):
                     return -1
             for form in forms:
                 made.sum(form)

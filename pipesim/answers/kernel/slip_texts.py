@@ -8,7 +8,6 @@ fault. Each has a cost: the lower, the likelier. What is written is only tried, 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import islice, product
 
 from pipesim.ptx.prepare import Kernel
@@ -44,22 +43,6 @@ def on_mbarrier(each: Instruction) -> bool:
     return each.opcode == "mbarrier" or not {"mbarrier::complete_tx::bytes", "commit"}.isdisjoint(each.modifiers)
 
 
-@dataclass(frozen=True)
-class SlipContext:
-    """A kernel with the text of its file; ``on``: by position the offsets of the mbarriers that an instruction was on;
-    ``focus``: those at which the finding shows; ``stages``: of each its group and its stage there; ``lacks``: whether
-    arrivals are missing; ``owed``: pairs of which the second mbarrier lacks the bytes that are counted on the first.
-    """
-
-    kernel: Kernel
-    text: list[str]
-    on: Mapping[int, Set[int]]
-    focus: Set[int]
-    stages: Mapping[int, tuple[str, int]]
-    lacks: bool
-    owed: Set[tuple[int, int]]
-
-
 class _Line:
     """A line that is one instruction, in its parts."""
 
@@ -83,16 +66,23 @@ class _Line:
 
 
 class LineTexts:
-    """What the lines of a kernel may have been meant to be."""
+    """What the lines of a kernel may have been meant to be, of whose file this is the text.
 
-    def __init__(self, context: SlipContext) -> None:
-        kernel = context.kernel
+    ``on``: by position the offsets of the mbarriers that an instruction was on; ``focus``: those at which the finding
+    shows; ``stages``: of each its group and its stage there; ``lacks``: whether arrivals are missing; ``owed``: pairs
+    of which the second mbarrier lacks the bytes that are counted on the first. ``writers``: of each register.
+    """
+
+    def __init__(
+        self, kernel: Kernel, text: list[str], on: Mapping[int, Set[int]], focus: Set[int],
+        stages: Mapping[int, tuple[str, int]], owed: Set[tuple[int, int]], *, lacks: bool,
+    ) -> None:  # fmt: skip
         self._body, self._kept, self._uses = kernel.function.body, sorted(kernel.code.kept), kernel.code.regions.uses
-        self._text, self._on, self._focus = context.text, context.on, context.focus
-        self._stages, self._lacks, self._owed = context.stages, context.lacks, context.owed
-        stages = Counter(group for group, _ in context.stages.values())
-        self._lengths = frozenset(n for n in stages.values() if n > 1)  #: of the rings of barriers
-        self._writers: defaultdict[str, list[int]] = defaultdict(list)
+        self._text, self._on, self._focus = text, on, focus
+        self._stages, self._lacks, self._owed = stages, lacks, owed
+        rings = Counter(group for group, _ in stages.values())
+        self._lengths = frozenset(n for n in rings.values() if n > 1)  #: of the rings of barriers
+        self.writers: defaultdict[str, list[int]] = defaultdict(list)
         self._readers: defaultdict[str, list[int]] = defaultdict(list)
         self._numbers: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by opcode
         self._addresses: defaultdict[str, set[int]] = defaultdict(set)  # as written: the offsets that are meant
@@ -100,7 +90,7 @@ class LineTexts:
         self._alike: defaultdict[str, list[int]] = defaultdict(list)  # positions by opcode
         for at in self._kept:
             line = self._line(at)
-            for names, ats in ((self._uses.writes[at], self._writers), (self._uses.reads[at], self._readers)):
+            for names, ats in ((self._uses.writes[at], self.writers), (self._uses.reads[at], self._readers)):
                 for name in names:
                     ats[name].append(at)
             self._alike[self._body[at].opcode].append(at)
@@ -180,7 +170,7 @@ class LineTexts:
 
     def _is_elected(self, guard: str) -> bool:
         """Whether a guard is the predicate of elect.sync: then one lane of a warp is meant."""
-        ats = self._writers.get(guard.lstrip("@!"), ()) or self._writers.get(guard.lstrip("@!%"), ())
+        ats = self.writers.get(guard.lstrip("@!"), ()) or self.writers.get(guard.lstrip("@!%"), ())
         return any(self._body[at].opcode == "elect" for at in ats)
 
     def _other_barrier(self, at: int, line: _Line) -> Texts:
@@ -278,7 +268,7 @@ class LineTexts:
             if alike and len(there.operands) == len(each.operands) and (parity or _numbers(there) == _numbers(each)):
                 found += (n for n in self._uses.reads[other] if _plain(n) == _register(there.operands[place]))
         known = (other for other in dict.fromkeys(found) if other != name and _sort(other) == _sort(name))
-        before = (other for other in known if min(self._writers[other], default=0) < at)
+        before = (other for other in known if min(self.writers[other], default=0) < at)
         return [f"%{_plain(other)}" for other in islice(before, _IN_SCOPE)]
 
     def _relatives(self, each: Instruction, token: str) -> list[str]:
@@ -288,7 +278,7 @@ class LineTexts:
         near: dict[str, None] = {}
         sources = {name: None}
         for _ in range(3):
-            before = (s for one in sources for w in self._writers[one] for s in reads[w] if s not in near)
+            before = (s for one in sources for w in self.writers[one] for s in reads[w] if s not in near)
             sources = dict.fromkeys(islice(before, _MOST_SOURCES))
             near |= sources
         near |= dict.fromkeys(w for r in self._readers[name] for w in writes[r])

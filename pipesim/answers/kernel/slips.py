@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from pipesim.answers.kernel.slip_texts import LineTexts, SlipContext, on_mbarrier
+from pipesim.answers.kernel.slip_texts import LineTexts, on_mbarrier
 from pipesim.model.groups import COUNTS_BYTES, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation
@@ -99,7 +99,7 @@ class Slips:
         stages = {offset: (barrier.name, barrier.stage) for barrier, offset in pairs}
         hang = refuted.deadlock
         lacks = hang is not None and any(each.arrivals_missing > 0 for each in hang.blocked)
-        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages, lacks, _owed(reading)))
+        self._texts = LineTexts(kernel, text, self._on, focus, stages, _owed(reading), lacks=lacks)
 
     def ranked(self) -> list[Slip]:
         """All of them, the likeliest first; a line is changed to one text once."""
@@ -144,10 +144,7 @@ class Slips:
 
     def _suspects(self) -> Iterator[_Suspect]:
         """Instructions with what it costs to come there, the nearest first."""
-        writers: defaultdict[str, list[int]] = defaultdict(list)
-        for at in sorted(self._kept):
-            for name in self._uses.writes[at]:
-                writers[name].append(at)
+        writers = self._texts.writers
         waiting = [_Suspect(cost, at, False, 0) for at, cost in self._synchronising().items()]
         heapify(waiting)
         seen: set[int] = set()

@@ -9,15 +9,16 @@ last one may be cut off, by a signal or a full disk, and is then dropped; any ot
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
+from enum import Enum
 from io import FileIO
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from pipesim.answers.sweep.configuration import Params, SweepAnswer
-from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times, WorkUnit
+from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
-from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
 from pipesim.process.system import lock_file
@@ -71,7 +72,8 @@ class ResultsFile:
     def keep(self, answer: SweepAnswer) -> None:
         """Write an answer, unless another run may have another one. ResultsFileError if the disk refuses."""
         if answer.configuration.state in KEPT:
-            self._write(_as_row(answer.configuration) | {"program": answer.program})
+            row = asdict(answer.configuration) | {"params": list(answer.configuration.params.items())}
+            self._write(row | {"program": answer.program})
 
     def _open(self) -> FileIO:
         try:
@@ -90,7 +92,7 @@ class ResultsFile:
         return file
 
     def _write(self, row: Mapping[str, object]) -> None:
-        text = json.dumps(row, separators=(",", ":"), sort_keys=True)
+        text = json.dumps(row, separators=(",", ":"), sort_keys=True, default=attrgetter("name"))  # of an enum
         line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
         try:
             self._file.write(line)
@@ -107,7 +109,7 @@ class ResultsFile:
         self._require_question(rows[0])
         for number, row in enumerate(rows[1:], 2):
             try:
-                found = SweepAnswer(_from_row(row), _text(row["program"]))
+                found = SweepAnswer(_from_row(row), _read(str, row["program"]))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._error(f"line {number} does not hold a configuration: {error}") from None
             self.known[tuple(found.configuration.params.items())] = found
@@ -157,54 +159,30 @@ def _format_value(value: object) -> str:
             return str(value)
 
 
-def _as_row(configuration: Configuration) -> dict[str, object]:
-    times, resources = configuration.times, configuration.resources
-    row: dict[str, object] = {"params": list(configuration.params.items()), "state": configuration.state.name}
-    row["why"] = configuration.why
-    row["resources"] = None if resources is None else asdict(resources)
-    if times is None:
-        return row | {"times": None}
-    limited = times.limited_by
-    numbers = asdict(times) | {"unit": times.unit.name}
-    numbers["limited_by"] = None if limited is None else asdict(limited) | {"limit": limited.limit.name}
-    return row | {"times": numbers}
-
-
 def _from_row(row: Any) -> Configuration:
-    """Raises AttributeError, KeyError, TypeError or ValueError for what :func:`_as_row` does not write."""
-    params = {str(name): _whole(value, least=-MAX_PARAMETER) for name, value in row["params"]}
-    resources, times = row["resources"], row["times"]
+    """Raises AttributeError, KeyError, TypeError or ValueError for what :meth:`ResultsFile.keep` does not write."""
     return Configuration(
-        params,
+        {str(name): _whole(value, least=-MAX_PARAMETER) for name, value in row["params"]},
         Outcome[row["state"]],
         str(row["why"]),
-        None if resources is None else Resources(**{name: _whole(value) for name, value in resources.items()}),
-        None if times is None else _times(times),
+        _read(Resources | None, row["resources"]),
+        _read(Times | None, row["times"]),
     )
 
 
-def _times(row: Any) -> Times:
-    limited = row["limited_by"]
-    return Times(
-        cycles=_whole(row["cycles"]),
-        period_millicycles=None if row["period_millicycles"] is None else _whole(row["period_millicycles"]),
-        work=_whole(row["work"]),
-        unit=WorkUnit[row["unit"]],
-        limited_by=None
-        if limited is None
-        else Bottleneck(
-            LimitKind[limited["limit"]], str(limited["role"]), _whole(limited["waits_permille"]), str(limited["group"])
-        ),
-        at_matrix=row["at_matrix"] is True,
-        bound_by=str(row["bound_by"]),
-        iterations=_whole(row["iterations"]),
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("a text is needed")
-    return value
+def _read(kind: Any, value: Any) -> Any:
+    """A value of this type, which may be a dataclass or None as well, from what JSON has of it."""
+    kind, *none = get_args(kind) or (kind,)
+    if none and value is None:
+        return None
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _read(hints[name], each) for name, each in value.items()})
+    if issubclass(kind, Enum):
+        return kind[value]
+    if type(value) is not kind:
+        raise TypeError(f"a value of type {kind.__name__} is needed")
+    return _whole(value) if kind is int else value
 
 
 def _whole(value: object, least: int = 0) -> int:

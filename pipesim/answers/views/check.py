@@ -11,7 +11,7 @@ from pipesim.findings.waivers import Identity, Waiver, place_of
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
-from pipesim.prove.any_size.family import Stop
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.activity import Span
 from pipesim.prove.counterexample.late import Late
@@ -135,42 +135,6 @@ class Counterexample:
         """What is known about each of its corrections."""
         alone = f" in CTA {self.kinds[0].cta:,}" if self.kinds else ""  # other CTAs are not read with the change
         return f"proved{alone} with {'both changes' if self.after is not None else 'this change'}"
-
-
-@dataclass(frozen=True)
-class ProvedRange:
-    """The values of a trip count that are proved, the other parameters being as they are.
-
-    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many more iterations
-    are one more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``.
-    At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
-    which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: how a schedule of that
-    one fails, None if none is known. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this
-    far apart; 0 of a trip count. That its lap is always the same is shown by what the kernel computes.
-    """
-
-    parameter: str
-    least: int
-    checked: int
-    first: int = -1
-    lap: int = 0
-    fails: int = -1
-    why: Stop | None = None
-    refuted: FaultKind | Ending | None = None
-    far: tuple[int, ...] = ()
-    others: Mapping[str, int] = field(default_factory=dict)
-    step: int = 0
-    most: int = -1
-
-    @property
-    def is_every(self) -> bool:
-        """Whether every value is proved: one by one, or with those that repeat."""
-        return self.why is None and (self.lap > 0 or (self.step > 0 and self.checked >= self.most))
-
-    @property
-    def last(self) -> int:
-        """The last value of a word up to which all are proved."""
-        return self.most if self.lap else self.checked
 
 
 @dataclass(frozen=True)

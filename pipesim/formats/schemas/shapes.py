@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.calibrate import CalibrationReport
-from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.kernels import KernelRow
@@ -31,6 +31,7 @@ from pipesim.explain.sync_changes import SyncChange
 from pipesim.formats.documents import ANSWERS
 from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock, Finding
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.trace.schema import Trace
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -16,11 +16,13 @@ assumed: :meth:`Family.covers` compares its program.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
 
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import (
     NUMBERINGS,
@@ -71,34 +73,45 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True)
-class EveryValue:
-    """Proved for every value: run from ``least`` to ``checked``, from ``first`` on in laps of ``lap`` values.
+class ProvedRange:
+    """The values of a trip count that are proved, the other parameters being as they are.
 
-    Below ``least`` is a value that the protocol does not have, or nothing. At the values ``far`` beyond ``checked`` the
-    programs were compared with the lap, operation by operation.
+    ``least`` to ``checked`` each by a run of its own (-1: none); below ``least`` is a value that the protocol does not
+    have, or nothing. ``lap``: beyond ``first`` this many more iterations are one more lap, so that every value from
+    ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the values ``far`` the programs were
+    compared with the laps, operation by operation. ``others``: the values of the other trip counts, at which this
+    holds. ``fails``: the value met that is not proved, or with :attr:`Stop.CHANGES` the one that is another program
+    than the laps make; -1 if none was met; ``refuted``: how a schedule of that one fails, None if none is known.
+    ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this far apart; 0 of a trip count.
+    That its lap is always the same is shown by what the kernel computes.
     """
 
     parameter: str
     least: int
-    first: int
-    lap: int
     checked: int
+    first: int = -1
+    lap: int = 0
+    fails: int = -1
+    why: Stop | None = None
+    refuted: FaultKind | Ending | None = None
     far: tuple[int, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+    step: int = 0
+    most: int = -1
 
+    @property
+    def is_every(self) -> bool:
+        """Whether every value is proved: one by one, or with those that repeat."""
+        return self.why is None and (self.lap > 0 or (self.step > 0 and self.checked >= self.most))
 
-@dataclass(frozen=True)
-class SomeValues:
-    """Proved for the values ``least`` to ``checked`` (-1: none), and why not for every one.
+    @property
+    def last(self) -> int:
+        """The last value of a word up to which all are proved."""
+        return self.most if self.lap else self.checked
 
-    ``fails``: the value met that is not proved, or with :attr:`Stop.CHANGES` the one that is another program than the
-    laps make; -1 if none was met.
-    """
-
-    parameter: str
-    least: int
-    checked: int
-    fails: int
-    why: Stop
+    def without_laps(self, why: Stop, fails: int = -1) -> "ProvedRange":
+        """The values that were run alone."""
+        return ProvedRange(self.parameter, self.least, self.checked, fails=fails, why=why)
 
 
 class Family:
@@ -124,7 +137,7 @@ class Family:
         self._numbering = NUMBERINGS[0]  # that of items by which they are compared
         self._spent = 0
 
-    def verdict(self) -> EveryValue | SomeValues:
+    def verdict(self) -> ProvedRange:
         """Every value, or as far as it was shown."""
         why = Stop.NO_REPEAT
         for top in _TRIES:
@@ -137,7 +150,7 @@ class Family:
                 return self._as_far(Stop.NOT_RIGHT)
             worth = self._worth(top, outline)
             for found in self._try_laps(top, outline, worth):
-                if isinstance(found, EveryValue):
+                if isinstance(found, ProvedRange):
                     return found
                 if found is Stop.NOT_RIGHT:
                     return self._as_far(found)
@@ -150,7 +163,7 @@ class Family:
                 return self._as_far(why if grown else Stop.NO_GROWTH)
         return self._as_far(why)
 
-    def covers(self, every: EveryValue, value: int, program: Program) -> bool:
+    def covers(self, every: ProvedRange, value: int, program: Program) -> bool:
         """True if the program at ``value`` is one of those that ``every`` speaks of, operation by operation."""
         if value <= every.checked:
             checked = self._outline(value)
@@ -166,8 +179,8 @@ class Family:
         """The laps of the program at a value that others are compared with."""
         return self._laps.get(value, ())
 
-    def far(self, every: EveryValue) -> EveryValue | SomeValues:
-        """The same with the values far beyond its lap whose programs were compared; SomeValues if one differs."""
+    def far(self, every: ProvedRange) -> ProvedRange:
+        """The same with the values far beyond its lap whose programs were compared; without laps if one differs."""
         compared: list[int] = []
         longest, spent = self._outline(every.checked), 0
         assert longest is not None
@@ -180,20 +193,20 @@ class Family:
                 continue
             spent += sum(map(len, program.code))
             if not self.covers(every, value, program):
-                return SomeValues(self._parameter, every.least, every.checked, value, Stop.CHANGES)
+                return every.without_laps(Stop.CHANGES, value)
             compared.append(value)
         return replace(every, far=tuple(sorted(compared)))
 
-    def _try_laps(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
+    def _try_laps(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[ProvedRange | Stop]:
         """What comes of the laps of one run, one after the other."""
         for lap, values in islice(repeated_laps(outline.program, worth), _MOST_LAPS):
             for each in (values, *self._alike.get(values, ())):
                 yield self._once(top, lap, each)
         if not worth:
             yield (found := self._several_times(top))
-            if not isinstance(found, EveryValue):  # fewer values may be large enough to show it
+            if not isinstance(found, ProvedRange):  # fewer values may be large enough to show it
                 less = map(self._several_times, (top * 11 // 12, top * 5 // 6))
-                yield from (each for each in less if isinstance(each, EveryValue))
+                yield from (each for each in less if isinstance(each, ProvedRange))
 
     # one value
 
@@ -221,7 +234,7 @@ class Family:
         self._known |= {id(program): (program, right) for program, right in found}
         return all(self._holds(value) for value in range(last + 1))
 
-    def _as_far(self, why: Stop) -> SomeValues:
+    def _as_far(self, why: Stop) -> ProvedRange:
         """The values from the least on that hold, one after the other, as far as that is soon known."""
         last = max((value for value, outline in self._outlines.items() if outline is not None), default=-1)
         least, checked, fails = 0, -1, -1
@@ -236,7 +249,7 @@ class Family:
                 fails = value
                 break
             least, checked = least if checked >= 0 else value, value
-        return SomeValues(self._parameter, least, checked, fails, why)
+        return ProvedRange(self._parameter, least, checked, fails=fails, why=why)
 
     # laps
 
@@ -254,7 +267,7 @@ class Family:
                     self._alike[worth[grown]].append(values)
         return worth
 
-    def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
+    def _once(self, top: int, lap: Lap, values: int) -> ProvedRange | Stop:
         """The result of one lap of the run at ``top``, which every value after some first one runs through as well."""
         long = self._outline(top)
         assert long is not None
@@ -268,7 +281,7 @@ class Family:
         self._laps = dict.fromkeys(range(first, first + values), (lap,))
         return self._every(first, values)
 
-    def _several_times(self, first: int) -> EveryValue | Stop:
+    def _several_times(self, first: int) -> ProvedRange | Stop:
         """The same of a loop that is gone through several times, with a lap in each, from this value on."""
         why, short = Stop.NO_LOOP, self._outline(first)
         if short is None:
@@ -283,7 +296,7 @@ class Family:
             why = Stop.NO_REPEAT if many else why
         return why
 
-    def _without_growth(self, top: int) -> EveryValue | None:
+    def _without_growth(self, top: int) -> ProvedRange | None:
         """That those from half of this value on take turns, or are one, as where a loop grows that nothing waits in."""
         first, values = top // 2, range(top // 2, top + 1)
         found = [each.program for value in values if (each := self._outline(value)) is not None]
@@ -293,7 +306,7 @@ class Family:
         nowhere = (0,) * len(found[0].code)
         self._laps = {first + n: (Lap(nowhere, nowhere),) for n in range(several)}
         every = self._every(first, several)
-        return every if isinstance(every, EveryValue) else None
+        return every if isinstance(every, ProvedRange) else None
 
     def _placed(self, first: int, values: int, many: int) -> bool:
         """True if the run at each of this many values has its laps, one in each place."""
@@ -348,7 +361,7 @@ class Family:
             last = max(last, value + times * values)
         return last
 
-    def _every(self, first: int, values: int) -> EveryValue | Stop:
+    def _every(self, first: int, values: int) -> ProvedRange | Stop:
         """Whether what holds for a lap's worth of values holds for every one."""
         largest = self._outline(first + 2 * values)
         if largest is None or sum(largest.lengths) > self._most:
@@ -362,7 +375,7 @@ class Family:
         if not self._all_hold(last):
             return Stop.NOT_RIGHT
         least = next(value + 1 for value in range(last, -2, -1) if value < 0 or self._outline(value) is None)
-        return EveryValue(self._parameter, least, first, values, last)
+        return ProvedRange(self._parameter, least, last, first, values)
 
 
 def repeated_laps(

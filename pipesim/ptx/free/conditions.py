@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd
+from typing import Any
 
 from pipesim.ptx.free.forms import NO_BOUND, Atom, Form, Forms, Terms, bounds
 
@@ -21,6 +22,22 @@ class Condition:
     low: int = -NO_BOUND
     high: int = NO_BOUND
     never: set[int] = field(default_factory=set)
+
+    def joined(self, other: "Condition") -> "Condition":
+        """Both, on one sum."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Condition(self.position, low, high, self.never | other.never)
+
+    def holds(self, value: Any) -> Any:
+        """Of an array of values of a sum, or of one, with which it is fulfilled."""
+        found: Any = True
+        if self.low > -NO_BOUND:
+            found = found & (value >= self.low)
+        if self.high < NO_BOUND:
+            found = found & (value <= self.high)
+        for never in self.never:
+            found = found & (value != never)
+        return found
 
     def holds_between(self, low: int, high: int) -> bool:
         """Whether it holds for every sum from ``low`` to ``high``."""

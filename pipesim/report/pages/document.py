@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import AgainstReport, CheckReport, WalkReport
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.sequence import SharedBytes
@@ -15,6 +15,7 @@ from pipesim.conform.times import TimeComparison
 from pipesim.explain.sync_changes import SyncChange
 from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.finding import claim_of
 from pipesim.report.pages.checks.against import against_sentence, change_sentence

@@ -13,7 +13,6 @@ from pipesim.answers.views.check import (
     CutBy,
     LeftOut,
     NearbyValues,
-    ProvedRange,
     ProvedTogether,
     WalkReport,
 )
@@ -24,6 +23,7 @@ from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.check import How
 from pipesim.report.sentences.sureness import spared_words
 from pipesim.report.text.layout import wrap

@@ -12,7 +12,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import AT, Engine, Fence, Op
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop, repeated_laps
+from pipesim.prove.any_size.family import Family, ProvedRange, Stop, repeated_laps
 from pipesim.prove.any_size.laps import NUMBERINGS, Outline, each_holds, holds, items_are_even, place_laps
 from pipesim.targets import Target, find, target_of
 from tests.support.lanes import long_after, slow_after
@@ -21,20 +21,20 @@ from tests.support.mistakes.ring import Ring, ring
 
 #: One of each protocol, then others of the same.
 PINNED = {
-    ("producer_consumer", "tiles", ()): EveryValue("tiles", 0, 21, 8, 37),
-    ("cluster_multicast", "tiles", ()): EveryValue("tiles", 0, 25, 8, 41),
-    ("persistent_scheduler", "tiles", ()): EveryValue("tiles", 0, 11, 4, 19),
-    ("gemm_sm90", "tiles", (("k_iters", 8),)): EveryValue("tiles", 0, 6, 2, 10),
-    ("attention_sm90", "kv_blocks", ()): EveryValue("kv_blocks", 0, 12, 4, 20),
-    ("attention_sm90_fused", "kv_blocks", ()): EveryValue("kv_blocks", 0, 15, 5, 25),
-    ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4), ("fence", 1))): EveryValue(
-        "tiles", 0, 12, 4, 20
+    ("producer_consumer", "tiles", ()): ProvedRange("tiles", 0, 37, 21, 8),
+    ("cluster_multicast", "tiles", ()): ProvedRange("tiles", 0, 41, 25, 8),
+    ("persistent_scheduler", "tiles", ()): ProvedRange("tiles", 0, 19, 11, 4),
+    ("gemm_sm90", "tiles", (("k_iters", 8),)): ProvedRange("tiles", 0, 10, 6, 2),
+    ("attention_sm90", "kv_blocks", ()): ProvedRange("kv_blocks", 0, 20, 12, 4),
+    ("attention_sm90_fused", "kv_blocks", ()): ProvedRange("kv_blocks", 0, 25, 15, 5),
+    ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4), ("fence", 1))): ProvedRange(
+        "tiles", 0, 20, 12, 4
     ),
-    ("cutlass_sm90_cooperative", "tiles", (("k_tiles", 8),)): EveryValue("tiles", 0, 6, 2, 10),
-    ("producer_consumer", "tiles", (("stages", 1),)): EveryValue("tiles", 0, 5, 2, 9),
-    ("attention_sm90", "kv_blocks", (("fused", 1), ("stages", 4))): EveryValue("kv_blocks", 0, 11, 4, 19),
-    ("attention_sm90_fused", "kv_blocks", (("stages", 2),)): EveryValue("kv_blocks", 0, 6, 2, 10),
-    ("attention_sm90_fused", "kv_blocks", (("stages", 3),)): EveryValue("kv_blocks", 0, 9, 3, 15),
+    ("cutlass_sm90_cooperative", "tiles", (("k_tiles", 8),)): ProvedRange("tiles", 0, 10, 6, 2),
+    ("producer_consumer", "tiles", (("stages", 1),)): ProvedRange("tiles", 0, 9, 5, 2),
+    ("attention_sm90", "kv_blocks", (("fused", 1), ("stages", 4))): ProvedRange("kv_blocks", 0, 19, 11, 4),
+    ("attention_sm90_fused", "kv_blocks", (("stages", 2),)): ProvedRange("kv_blocks", 0, 10, 6, 2),
+    ("attention_sm90_fused", "kv_blocks", (("stages", 3),)): ProvedRange("kv_blocks", 0, 15, 9, 3),
 }
 
 
@@ -96,7 +96,7 @@ def test_a_longer_program_follows_the_rule_of_the_numbers_that_the_shorter_ones_
 
     looked = Family("tiles", lambda n: built(n, int, int, lambda i: 2 * i - 4))
     every = looked.verdict()
-    assert every == EveryValue("tiles", 0, 10, 2, 14)
+    assert every == ProvedRange("tiles", 0, 14, 10, 2)
     assert looked.covers(every, 26, built(26, int, int, lambda i: 2 * i - 4))
     assert looked.covers(every, 26, built(26, lambda i: 90 - i, lambda i: 90 - i, lambda i: 94 - 2 * i))
     loads = [(3 * i - 5) // 2 if i % 2 else max(i - 1, 6) for i in range(26)]
@@ -113,7 +113,7 @@ def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tupl
     looked = of(target, parameter, **dict(params))
     every = looked.verdict()
     assert every == PINNED[name, parameter, params]
-    assert isinstance(every, EveryValue)
+    assert every.lap
     for value in (every.checked + 1, every.checked + 2 * every.lap + 1):
         program = target.build({**dict(params), parameter: value})
         assert looked.covers(every, value, program)
@@ -127,7 +127,7 @@ def test_no_wrong_twin_is_right_for_every_number_of_trips() -> None:
         target = target_of(function)
         for parameter in trip_counts(target, {}, target.build()):
             said = of(target, parameter).verdict()
-            if isinstance(said, EveryValue):
+            if said.lap:
                 right.add(name)
             else:
                 assert (said.why, said.fails) == (Stop.NOT_RIGHT, said.checked + 1)
@@ -178,7 +178,7 @@ def ring_in_rows(steps: int) -> Program | None:
 @pytest.mark.slow
 def test_a_loop_in_rows_is_proved_from_fewer_steps_where_more_are_too_many() -> None:
     """From 24 on 47 steps would have to be looked at."""
-    assert Family("steps", ring_in_rows).verdict() == EveryValue("steps", 1, 22, 8, 45)
+    assert Family("steps", ring_in_rows).verdict() == ProvedRange("steps", 1, 45, 22, 8)
 
 
 def counting_down(tiles: int) -> Protocol:
@@ -204,10 +204,10 @@ def counting_down(tiles: int) -> Protocol:
 
 def test_items_that_differ_between_sizes_are_looked_at_two_laps_on() -> None:
     """A lap's worth of sizes like the first are seen with one lap more; others with two."""
-    assert rings().verdict() == EveryValue("tiles", 0, 11, 4, 19)
+    assert rings().verdict() == ProvedRange("tiles", 0, 19, 11, 4)
     looked = Family("tiles", lambda n: counting_down(n).flatten({}))
     every = looked.verdict()
-    assert every == EveryValue("tiles", 0, 11, 4, 22)
+    assert every == ProvedRange("tiles", 0, 22, 11, 4)
     assert looked.covers(every, 70, counting_down(70).flatten({}))
     other_names = ring_of(70).flatten({})
     assert looked.covers(every, 70, other_names)
@@ -221,7 +221,7 @@ def wait_again(r: Ring, w: Warp, i: int) -> None:
 def test_what_changes_far_out_is_no_later_program_of_the_family() -> None:
     looked = rings(at=60, late=wait_again)
     every = looked.verdict()
-    assert isinstance(every, EveryValue)
+    assert every.lap
     assert looked.covers(every, 59, ring_of(59).flatten({}))
     assert not looked.covers(every, 70, ring_of(70, at=60, late=wait_again).flatten({}))
     assert not looked.covers(every, 70, ring_of(69).flatten({}))
@@ -237,8 +237,8 @@ def late_ring(tiles: int = 8) -> Protocol:
 def test_a_program_that_went_another_way_takes_back_every_value() -> None:
     target = target_of(late_ring)
     for tiles, ranges in {
-        60: (SomeValues("tiles", 0, 19, 95, Stop.CHANGES),),
-        61: (SomeValues("tiles", 0, 19, -1, Stop.OTHERWISE),),
+        60: (ProvedRange("tiles", 0, 19, fails=95, why=Stop.CHANGES),),
+        61: (ProvedRange("tiles", 0, 19, why=Stop.OTHERWISE),),
     }.items():
         assert Families(target, {"tiles": tiles}, target.build({"tiles": tiles})).ranges(1) == ranges
 
@@ -246,8 +246,8 @@ def test_a_program_that_went_another_way_takes_back_every_value() -> None:
 def test_a_value_that_is_left_out_is_none_that_was_run() -> None:
     with_a_gap = Family("tiles", lambda n: ring_of(n).flatten({}) if n != 5 else None)
     assert (rings().verdict(), with_a_gap.verdict()) == (
-        EveryValue("tiles", 0, 11, 4, 19),
-        EveryValue("tiles", 6, 11, 4, 19),
+        ProvedRange("tiles", 0, 19, 11, 4),
+        ProvedRange("tiles", 6, 19, 11, 4),
     )
 
 
@@ -286,21 +286,21 @@ def test_products_that_mbarriers_tell_of_are_not_remembered_until_a_wait_for_gro
     """Else no state of the run would repeat an earlier one: each had one product more under way."""
     said = Family("tiles", lambda n: multiplied(n, waits=waits)).verdict()
     if waits:
-        assert (type(said), getattr(said, "lap", 0)) == (EveryValue, 4)
+        assert said.lap == 4
     else:
-        assert (type(said), getattr(said, "why", None)) == (SomeValues, Stop.NOT_RIGHT)
+        assert said.why is Stop.NOT_RIGHT
 
 
 @pytest.mark.slow
 def test_tables_that_change_are_no_loop() -> None:
     said = Family("tiles", lambda n: ring_of(n, stages=3 if n % 2 else 2).flatten({})).verdict()
-    assert isinstance(said, SomeValues)
+    assert not said.lap
     assert (said.least, said.fails, said.why) == (0, -1, Stop.NO_LOOP)
 
 
 def test_a_value_that_does_not_exist_ends_the_family() -> None:
     said = Family("tiles", lambda n: ring_of(n).flatten({}) if n < 9 else None).verdict()
-    assert said == SomeValues("tiles", 0, 6, -1, Stop.NO_LOOP)
+    assert said == ProvedRange("tiles", 0, 6, why=Stop.NO_LOOP)
 
 
 @pytest.mark.slow
@@ -356,7 +356,7 @@ def test_a_loop_that_is_gone_through_several_times(tiles: int) -> None:
     """A lap in each tile; what is said of every value is so at later ones, operation by operation."""
     looked = Family("k_iters", lambda n: nested(tiles, n).flatten({}))
     every = looked.verdict()
-    assert every == EveryValue("k_iters", 0, 12, 4, 23)
+    assert every == ProvedRange("k_iters", 0, 23, 12, 4)
     for value in (24, 41):
         program = nested(tiles, value).flatten({})
         assert looked.covers(every, value, program)
@@ -368,5 +368,5 @@ def test_a_loop_that_is_gone_through_several_times(tiles: int) -> None:
 @pytest.mark.slow
 def test_places_that_grow_unevenly_are_no_lap_each() -> None:
     said = Family("k_iters", lambda n: nested(2, n, more=1).flatten({})).verdict()
-    assert isinstance(said, SomeValues)
+    assert not said.lap
     assert (said.fails, said.why) == (-1, Stop.NO_LOOP)

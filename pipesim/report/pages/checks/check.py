@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
+from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample
 from pipesim.answers.views.conclusion import Conclusion, VerdictScope
 from pipesim.errors import PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import BlockedAgent, Deadlock, Verdict
+from pipesim.prove.any_size.family import ProvedRange
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.finding import advisory_lines, claim_of, finding_lines, index_of, names_of, role_of
