@@ -77,7 +77,8 @@ class Families:
         if shown.lap:
             kept = {name: self._values[name] for name in self._names if name != shown.parameter}
             ruled_out = Assumption.PATTERN in self._program.strictness
-            return replace(shown, others=kept, **({"lap": 0, "why": Stop.RULED_OUT} if ruled_out else {}))
+            shown = replace(shown, others=kept)
+            return replace(shown, lap=0, why=Stop.RULED_OUT) if ruled_out else shown
         wrong = refuted_at(self._target, {**self._params, shown.parameter: shown.fails}) if shown.fails >= 0 else None
         return shown if wrong is None else replace(shown, refuted=wrong[1].refutations[0].kind)
 

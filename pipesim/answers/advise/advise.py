@@ -4,6 +4,7 @@ Which parameters are numbers of stages is seen by what they do: one more, and a 
 agents and CTAs stay as they are.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -52,11 +53,12 @@ def changes(
         yield _with_less_work(Variant(change, program, profile), role, loop, percent)
     reads = _lines_of(program, lambda op: op[0] == Op.READ and not _of_registers(program, op))
     if reads:
-        reading = Variant(AdvisedChange(ChangeKind.READS), program, _faster_reads(profile, percent))
-        yield _quicker(reading, reads, percent)
-    if _has(program, Op.ENGINE_WORK):
+        faster = _faster(_shorter(profile, ("read.issue",), percent), ("read.bytes_per_kcycle",), percent)
+        yield _quicker(Variant(AdvisedChange(ChangeKind.READS), program, faster), reads, percent)
+    kinds = {op[0] for op in program.operations}
+    if Op.ENGINE_WORK in kinds:
         yield _with_faster_matrix(Variant(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
-    if _has(program, Op.TMA_LOAD):
+    if Op.TMA_LOAD in kinds:
         yield Variant(AdvisedChange(ChangeKind.LOAD_LATENCY), program, _shorter(profile, _SLOWER, percent))
         yield Variant(AdvisedChange(ChangeKind.LOAD_RATE), program, _faster(profile, _LOAD_RATES, percent))
     yield Variant(AdvisedChange(ChangeKind.SIGNALS), program, _shorter(profile, _SIGNALS, percent))
@@ -101,22 +103,11 @@ def _rings_grow(small: Program, large: Program) -> bool:
     """True if a group of barriers is larger in the second, none is smaller, and nothing else of the shape differs."""
     if small.agents != large.agents or small.ctas != large.ctas:
         return False
-    before, after = _group_sizes(small), _group_sizes(large)
-    return before.keys() == after.keys() and before != after and all(before[name] <= after[name] for name in before)
-
-
-def _group_sizes(program: Program) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for barrier in program.barriers:
-        found[barrier.name] = found.get(barrier.name, 0) + 1
-    return found
+    before, after = (Counter(barrier.name for barrier in each.barriers) for each in (small, large))
+    return before.keys() == after.keys() and before < after
 
 
 # times
-
-
-def _has(program: Program, kind: Op) -> bool:
-    return any(op[0] == kind for op in program.operations)
 
 
 def _works(program: Program) -> list[tuple[str, str]]:
@@ -213,10 +204,6 @@ def _rescale_operations(program: Program, places: Callable[[int], Iterator[int]]
         if shorter:
             edited[agent] = replace_operations(listing(program, agent), shorter)
     return with_listings(program, edited)
-
-
-def _faster_reads(profile: Profile, percent: int) -> Profile:
-    return _faster(_shorter(profile, ("read.issue",), percent), ("read.bytes_per_kcycle",), percent)
 
 
 def _shorter(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:

@@ -387,7 +387,7 @@ def _inside_a_cluster(state: CheckState, met: MeetingInside, judged: GridMemory)
     some = bool(words is not None and words.observed)  # of their orders this is one
     if not wrong or some or (met.told and words is None):
         if some or found.verdict is not Verdict.PROVED or not met.everywhere:
-            judged = judged.with_left_open(met.positions, INSIDE)
+            judged = replace(judged, left_open={**dict.fromkeys(met.positions, INSIDE), **judged.left_open})
         return None, replace(judged, equal=judged.equal | (met.positions & made.equal_stores))
     made = replace(made, program=program)
     target = asked.target.with_settings({"cta": met.cta} if met.cta else {}, made)

@@ -7,7 +7,7 @@ for which the answer is another one is worked out from the expression: ``n > 409
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
@@ -20,6 +20,8 @@ _NEAREST = 8  #: numbers with which an expression was compared, on either side o
 _AT_ONCE = 64  #: values for which an expression is evaluated together
 _FEW_PLACES = 4  #: clusters for each of which it is evaluated
 
+_Places = Mapping[str, np.ndarray]  #: the free inputs of clusters
+
 
 class Asked(NamedTuple):
     """A run that was looked at: the word is ``at`` and as many times ``step`` as each of some free inputs says."""
@@ -29,83 +31,65 @@ class Asked(NamedTuple):
     at: int
     step: int
 
+    def boundaries(self, most: int, places: _Places) -> set[int]:
+        """The values up to ``most`` at which, in some of the first clusters, it would first get another answer."""
+        found, end = set[int](), (most - self.at) // self.step
+        now = max(self.inputs.now[name] for name in self.names)
+        for cluster in range(min(_FEW_PLACES, len(next(iter(places.values()))))):
+            here = {name: values[cluster : cluster + 1] for name, values in places.items()}
+            for form, threshold in list(self._thresholds(here, now))[:_MOST_FORMS]:
+                if (first := self._first_across(form, threshold, here, now, end)) is not None:
+                    found.add(self.at + self.step * first)
+        return found
 
-def boundary_values(asked: Asked, most: int, places: Mapping[str, np.ndarray]) -> set[int]:
-    """The values up to ``most`` at which, in some of the first clusters, the run would first get another answer."""
-    inputs, names, at, step = asked
-    found, end = set[int](), (most - at) // step
-    now = max(inputs.now[name] for name in names)
-    for cluster in range(min(_FEW_PLACES, len(next(iter(places.values()))))):
-        here = {name: values[cluster : cluster + 1] for name, values in places.items()}
-        for form, threshold in list(_thresholds(inputs, names, here, now))[:_MOST_FORMS]:
-            if (first := _first_across(form, threshold, asked, here, now, end)) is not None:
-                found.add(at + step * first)
-    return found
+    def _thresholds(self, here: _Places, now: int) -> Iterator[tuple[Form, int]]:
+        """Expressions that depend on the word, each with a number for which it matters whether they are below it."""
+        seen, evaluation = dict[tuple[Form, int], None](), self._with(here, [now])
 
+        def inside(form: Form) -> None:
+            for atom, _ in form.terms:
+                if atom.function is None or atom.in_memory or not any(map(self._depends, atom.arguments)):
+                    continue
+                first = atom.arguments[0]
+                if atom.operation in ("negative", "zero"):
+                    seen.setdefault((first, 0))
+                if atom.operation == "zero":
+                    seen.setdefault((first, 1))
+                if atom.operation == "remainder":
+                    size = atom.arguments[1].constant
+                    seen.setdefault((first, (evaluation.number(first) // size + 1) * size))
+                for each in atom.arguments:
+                    inside(each)
 
-def _thresholds(
-    inputs: FreeInputs, names: tuple[str, ...], here: Mapping[str, np.ndarray], now: int
-) -> Iterator[tuple[Form, int]]:
-    """Expressions that depend on the word, each with a number for which it matters whether they are below it."""
-    seen, evaluation = dict[tuple[Form, int], None](), _at(inputs, names, here, np.array([now]))
-    depends = _depends_on(names)
+        for terms, bounds in self.inputs.looser.items():
+            form = Form(0, terms)
+            if not form.in_memory and self._depends(form):
+                inside(form)
+                here_now, ends = evaluation.number(form), sorted(each for each in bounds if abs(each) < NO_BOUND)
+                above = [each for each in ends if each > here_now][:_NEAREST]
+                below = [each for each in ends if each <= here_now]
+                seen.update(dict.fromkeys((form, each) for each in (*above, *below[:1], *below[-_NEAREST:])))
+        yield from seen
 
-    def inside(form: Form) -> None:
-        for atom, _ in form.terms:
-            if atom.function is None or atom.in_memory or not any(map(depends, atom.arguments)):
-                continue
-            first = atom.arguments[0]
-            if atom.operation in ("negative", "zero"):
-                seen.setdefault((first, 0))
-            if atom.operation == "zero":
-                seen.setdefault((first, 1))
-            if atom.operation == "remainder":
-                size = atom.arguments[1].constant
-                seen.setdefault((first, (evaluation.number(first) // size + 1) * size))
-            for each in atom.arguments:
-                inside(each)
-
-    for terms, bounds in inputs.looser.items():
-        form = Form(0, terms)
-        if not form.in_memory and depends(form):
-            inside(form)
-            here_now, ends = evaluation.number(form), sorted(each for each in bounds if abs(each) < NO_BOUND)
-            above = [each for each in ends if each > here_now][:_NEAREST]
-            below = [each for each in ends if each <= here_now]
-            seen.update(dict.fromkeys((form, each) for each in (*above, *below[:1], *below[-_NEAREST:])))
-    yield from seen
-
-
-def _depends_on(names: tuple[str, ...]) -> Callable[[Form], bool]:
-    def depends(form: Form) -> bool:
+    def _depends(self, form: Form) -> bool:
+        """Whether an expression does on the word."""
         return any(
-            atom.name in names if atom.function is None and not atom.arguments else any(map(depends, atom.arguments))
+            any(map(self._depends, atom.arguments)) if atom.function or atom.arguments else atom.name in self.names
             for atom, _ in form.terms
         )
 
-    return depends
+    def _with(self, here: _Places, values: list[int]) -> Evaluation:
+        """With these values of the word in one cluster."""
+        places = {name: np.repeat(place, len(values)) for name, place in here.items()}
+        return Evaluation(completed(self.inputs, places | dict.fromkeys(self.names, np.array(values, dtype=np.int64))))
 
-
-def _at(inputs: FreeInputs, names: tuple[str, ...], here: Mapping[str, np.ndarray], values: np.ndarray) -> Evaluation:
-    """With these values of the word in one cluster."""
-    places = {name: np.repeat(place, len(values)) for name, place in here.items()}
-    return Evaluation(completed(inputs, places | dict.fromkeys(names, values)))
-
-
-def _first_across(
-    form: Form, threshold: int, asked: Asked, here: Mapping[str, np.ndarray], now: int, end: int
-) -> int | None:
-    """The first value found beyond the one now where an expression is on the other side of a number."""
-
-    def side(values: list[int]) -> list[bool]:
-        found = _at(asked.inputs, asked.names, here, np.array(values, dtype=np.int64)).sum(form)
-        return [bool(each) for each in found >= threshold]
-
-    tried = [now, *sorted({min(now + (1 << n), end) for n in range(max(end - now, 1).bit_length() + 1)} - {now})]
-    while True:
-        sides = side(tried)
-        n = next((n for n, each in enumerate(sides) if each is not sides[0]), 0)
-        if not n or tried[n] - tried[n - 1] <= 1:
-            return tried[n] if n else None
-        low, high = tried[n - 1], tried[n]
-        tried = [*range(low, high, max(1, (high - low) // _AT_ONCE)), high]
+    def _first_across(self, form: Form, threshold: int, here: _Places, now: int, end: int) -> int | None:
+        """The first value found beyond the one now where an expression is on the other side of a number."""
+        tried = [now, *sorted({min(now + (1 << n), end) for n in range(max(end - now, 1).bit_length() + 1)} - {now})]
+        while True:
+            sides = [bool(each) for each in self._with(here, tried).sum(form) >= threshold]
+            n = next((n for n, each in enumerate(sides) if each is not sides[0]), 0)
+            if not n or tried[n] - tried[n - 1] <= 1:
+                return tried[n] if n else None
+            low, high = tried[n - 1], tried[n]
+            tried = [*range(low, high, max(1, (high - low) // _AT_ONCE)), high]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.answers.every_cta.reach import holds_to
-from pipesim.answers.every_size.boundaries import Asked, boundary_values
+from pipesim.answers.every_size.boundaries import Asked
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
@@ -208,7 +208,7 @@ class SizeClasses:
         places, found = EveryCta(self._target.kernel).all_places(), set[int]()
         for asked in (*runs, *self._lengthened[-_LAST:]):
             if asked.names and asked.names[0] in asked.inputs.now:
-                found |= boundary_values(asked, high, places)
+                found |= asked.boundaries(high, places)
         return sorted({low + -(-(value - low) // step) * step for value in found if self.last < value <= high})
 
     def _takes_others(self, made: Extraction) -> bool:

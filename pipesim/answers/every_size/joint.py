@@ -10,7 +10,7 @@ lengthen is right for all numbers (:mod:`pipesim.prove.any_size.nested`).
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations, product
 from math import prod
 from typing import NamedTuple
@@ -42,23 +42,6 @@ class SizeCase(NamedTuple):
     settings: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class _Split:
-    """The values of a word: small ones, and from ``first`` on those of one ``lap`` with laps more, if it has laps."""
-
-    range: ProvedRange
-    most: int
-    first: int = 0
-    lap: int = 0
-
-    def free(self, *, more: bool) -> FreeRange:
-        """The small values, or those that have laps more."""
-        name, low, step = self.range.parameter, self.range.least, self.range.step
-        if more:
-            return FreeRange(self.first, self.first + self.lap - step, step, name, self.lap, self.most, joint=True)
-        return FreeRange(low, (self.first if self.lap else self.most + step) - step, step, name, joint=True)
-
-
 class EveryCombination:
     """Whether each combination of words is proved of which each is alone; iterating gives what is to be proved.
 
@@ -80,7 +63,7 @@ class EveryCombination:
                 split = [_split(each, most, after, n) for each, n in zip(self._words, times, strict=True)]
                 shown = yield from self._is_every(split, small=not self.ranges)
                 if shown:
-                    self.ranges = tuple(replace(each.range, most=each.most) for each in split)
+                    self.ranges = tuple(replace(one, most=up.most) for one, up in zip(self._words, split, strict=True))
                 if shown is not (most == _MOST[0]):
                     break
             if self.ranges or self._spent > _MOST_INSTRUCTIONS:
@@ -94,7 +77,7 @@ class EveryCombination:
         times = sorted(product(*(_TIMES if each.lap else (1,) for each in self._words)), key=lambda n: (prod(n), n))
         yield from ((after, n) for after in _AFTER for n in times if prod(n) <= _TIMES[-1])
 
-    def _is_every(self, split: Sequence[_Split], *, small: bool) -> Generator[SizeCase, None, bool]:
+    def _is_every(self, split: Sequence[ProvedRange], *, small: bool) -> Generator[SizeCase, None, bool]:
         """Whether all combinations are covered, those of ``small`` values among them."""
         have_laps = [each for each in split if each.lap]
         parts = [more for number in range(len(have_laps) + 1) for more in combinations(have_laps, number)]
@@ -103,9 +86,9 @@ class EveryCombination:
                 return False
         return True
 
-    def _covers(self, split: Sequence[_Split], more: Sequence[_Split]) -> Generator[SizeCase, None, bool]:
+    def _covers(self, split: Sequence[ProvedRange], more: Sequence[ProvedRange]) -> Generator[SizeCase, None, bool]:
         """Whether all combinations are in which these words have laps more, and the others none."""
-        free = [each.free(more=each in more) for each in split]
+        free = [_free(each, more=each in more) for each in split]
         if any(each.low > each.high for each in free):  # there are no small values
             return True
         first = self._read(free)
@@ -130,12 +113,12 @@ class EveryCombination:
                 return False
         return every.complete
 
-    def _laps_repeat(self, at: Mapping[str, int], more: Sequence[_Split]) -> bool:
+    def _laps_repeat(self, at: Mapping[str, int], more: Sequence[ProvedRange]) -> bool:
         def build(numbers: Numbers) -> Program | None:
             laps = zip(more, numbers, strict=True)
-            return self._program({**at, **{e.range.parameter: at[e.range.parameter] + n * e.lap for e, n in laps}})
+            return self._program({**at, **{e.parameter: at[e.parameter] + n * e.lap for e, n in laps}})
 
-        asked = (*at.items(), *((each.range.parameter, each.lap) for each in more))
+        asked = (*at.items(), *((each.parameter, each.lap) for each in more))
         if asked not in self._repeat:
             self._repeat[asked] = nested_laps_repeat(build, len(more))
         return self._repeat[asked]
@@ -167,10 +150,18 @@ class EveryCombination:
         return self._programs[key]
 
 
-def _split(each: ProvedRange, most: int, after: int, times: int) -> _Split:
-    """Up to this value, if the word has laps and such values."""
+def _split(each: ProvedRange, most: int, after: int, times: int) -> ProvedRange:
+    """Up to this value, if the word has laps and such values, from which on ``times`` as many are one lap."""
     if not each.lap:
-        return _Split(each, each.most)
+        return each
     most = min(each.most, most)
     most -= (most - each.least) % each.step
-    return _Split(each, most, each.first + after * times * each.lap, times * each.lap)
+    return replace(each, most=most, first=each.first + after * times * each.lap, lap=times * each.lap)
+
+
+def _free(each: ProvedRange, *, more: bool) -> FreeRange:
+    """The small values of a word, or those from ``first`` on, of one ``lap``, that have laps more."""
+    name, low, step = each.parameter, each.least, each.step
+    if more:
+        return FreeRange(each.first, each.first + each.lap - step, step, name, each.lap, each.most, joint=True)
+    return FreeRange(low, (each.first if each.lap else each.most + step) - step, step, name, joint=True)

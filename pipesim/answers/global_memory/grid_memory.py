@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pipesim.findings.catalog import MEMORY_ORDER
@@ -76,10 +76,6 @@ class GridMemory:
     apart: bool = False
     cut: str = ""
     unfenced: Mapping[int, tuple[int, int, str]] = field(default_factory=dict)
-
-    def with_left_open(self, positions: Iterable[int], why: str) -> "GridMemory":
-        """With more that is open."""
-        return replace(self, left_open={**dict.fromkeys(positions, why), **self.left_open})
 
 
 DATA = "data decides where"

@@ -316,7 +316,7 @@ class _Judge:
             )
             only = int(self._kinds.clusters[kind][0]) if alike else None
             try:
-                met = contested([self._of_agent(memory, chosen, only) for chosen in agents.values()])
+                met = contested([memory.parts(self._kinds, chosen, self._is_plain, only) for chosen in agents.values()])
             except TooManyError:
                 self._leave_open((access.position for _, access in mine), MANY)
                 continue
@@ -375,24 +375,20 @@ class _Judge:
         first, *others = (np.asarray(self._kinds.evaluations[kind].sum(Form(0, each))) for each in terms)
         return all(bool(np.all(each - first == (each - first).flat[0])) for each in others)
 
-    def _of_agent(self, memory: Memory, chosen: list[Chosen], only: int | None) -> tuple[Spans, Spans, Spans]:
-        writes = [each for each in chosen if each[1].kind.writes]
-        weak = [each for each in chosen if not self._roles.is_strong(each[1]) or each[1].position in self._updates]
-        every, wrote, plain = (memory.spans(self._kinds, part, only) for part in (chosen, writes, weak))
-        return every, wrote, plain
+    def _is_plain(self, access: GlobalAccess) -> bool:
+        return not self._roles.is_strong(access) or access.position in self._updates
+
+    def _is_narrow(self, access: GlobalAccess) -> bool:
+        return self._roles.is_strong(access) and self._roles.strength(access).scope is Scope.CTA
 
     def _meets_narrow(self, memory: Memory, mine: list[Chosen], kind: int, only: int | None) -> bool:
         """Whether strong accesses of CTA scope meet those of another CTA of the cluster, which it does not include."""
         ranks = defaultdict(list)
         for each in mine:
             ranks[self._readings[kind].ranks[each[1].agent]].append(each)
-        parts = []
-        for chosen in ranks.values() if len(ranks) > 1 else ():
-            writes = [each for each in chosen if each[1].kind.writes]
-            strong = (each for each in chosen if self._roles.is_strong(each[1]))
-            narrow = [each for each in strong if self._roles.strength(each[1]).scope is Scope.CTA]
-            every, wrote, alone = (memory.spans(self._kinds, part, only) for part in (chosen, writes, narrow))
-            parts.append((every, wrote, alone))
+        parts = [
+            memory.parts(self._kinds, chosen, self._is_narrow, only) for chosen in ranks.values() if len(ranks) > 1
+        ]
         return any(narrow for _, _, narrow in parts) and bool(contested(parts))
 
     def _meeting(self, memory: Memory, accesses: Sequence[Chosen], equal: Collection[int]) -> ContestedBytes | None:

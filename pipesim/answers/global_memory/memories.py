@@ -7,7 +7,7 @@ numbers; in one dimension they may begin anywhere.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -64,6 +64,14 @@ class Memory:
                 raise TooManyError
             parts.append(_spread(clusters, base, merged))
         return joined(parts)
+
+    def parts(
+        self, kinds: Kinds, chosen: Sequence[Chosen], also: Callable[[GlobalAccess], bool], only: int | None = None
+    ) -> tuple[Spans, Spans, Spans]:
+        """The bytes of some accesses, of those that write, and of those of which this holds. TooManyError."""
+        those = [each for each in chosen if each[1].kind.writes], [each for each in chosen if also(each[1])]
+        every, wrote, rest = (self.spans(kinds, part, only) for part in (chosen, *those))
+        return every, wrote, rest
 
     def accessing(self, kinds: Kinds, cluster: int, low: int, high: int) -> Iterator[tuple[Chosen, int, int]]:
         """The accesses of a cluster to some bytes, each with those of them that it accesses first."""

@@ -5,7 +5,8 @@ from collections.abc import Collection
 
 from pipesim.answers.global_memory.memories import Chosen, Kinds, Memory
 from pipesim.answers.global_memory.roles import AccessRole, Roles, by_agent
-from pipesim.answers.global_memory.spans import ContestedBytes, Spans, contested, met_by_any
+from pipesim.answers.global_memory.spans import ContestedBytes, contested, met_by_any
+from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 
 
 def lost_update(
@@ -52,9 +53,13 @@ def order_decides(memory: Memory, kinds: Kinds, roles: Roles) -> set[int]:
 def order_decides_inside(memory: Memory, kinds: Kinds, roles: Roles) -> dict[int, set[int]]:
     """The same of the warps of one cluster, by its kind. TooManyError."""
     found: dict[int, set[int]] = {}
+
+    def asks(each: GlobalAccess) -> bool:
+        return not each.kind.writes or not roles.commuting(each)
+
     for kind in {kind for kind, _ in strong_accesses(memory, roles)}:
         mine = [each for each in strong_accesses(memory, roles) if each[0] == kind]
-        parts = [_of_agent(memory, kinds, roles, chosen) for chosen in by_agent(mine).values()]
+        parts = [memory.parts(kinds, chosen, asks) for chosen in by_agent(mine).values()]
         if len(parts) > 1 and contested(parts):
             found[kind] = {access.position for _, access in mine}
     return found
@@ -63,10 +68,3 @@ def order_decides_inside(memory: Memory, kinds: Kinds, roles: Roles) -> dict[int
 def strong_accesses(memory: Memory, roles: Roles) -> list[Chosen]:
     """Those to a memory."""
     return [each for each in memory.accesses if roles.is_strong(each[1])]
-
-
-def _of_agent(memory: Memory, kinds: Kinds, roles: Roles, chosen: list[Chosen]) -> tuple[Spans, Spans, Spans]:
-    writes = [each for each in chosen if each[1].kind.writes]
-    asks = [each for each in chosen if not each[1].kind.writes or not roles.commuting(each[1])]
-    every, wrote, asked = (memory.spans(kinds, part) for part in (chosen, writes, asks))
-    return every, wrote, asked

@@ -175,8 +175,8 @@ def _read(kind: Any, value: Any) -> Any:
     kind, *none = get_args(kind) or (kind,)
     if none and value is None:
         return None
-    if is_dataclass(kind):
-        hints = get_type_hints(kind)
+    hints = get_type_hints(kind) if is_dataclass(kind) else {}
+    if hints:
         return kind(**{name: _read(hints[name], each) for name, each in value.items()})
     if issubclass(kind, Enum):
         return kind[value]
