@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,17 +42,6 @@ def refused(data: Any) -> ProfileError:
     assert caught.value.place == "mine.json"
     assert caught.value.exit_code == 2
     return caught.value
-
-
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    path.write_text(json.dumps(values(wait_issue=7) | {"name": "mine", "device": "Müller"}), encoding="utf-8")
-    profile = load_profile(str(path))
-    assert (profile.name, profile.device, profile["wait.issue"]) == ("mine", "Müller", 7)
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(ProfileError) as caught:
-        load_profile(str(path))
-    assert caught.value.place == str(path)
 
 
 @pytest.mark.parametrize("version", [*range(PROFILE_VERSION), PROFILE_VERSION + 1, "9", None, 9.0, True])

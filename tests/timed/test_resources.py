@@ -1,11 +1,8 @@
 """Works that share a quarter of an SM: alone as fast as they can be, together no faster than the quarter."""
 
-from dataclasses import replace
-
 import pytest
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.timed.costs import Cost
@@ -86,35 +83,6 @@ def test_a_work_slows_a_wait_that_passes() -> None:
     alone, early, late = (goes_on(count) for count in (0, 1, 400))
     assert alone == early < late - 60
     assert goes_on(400, tried=True) == goes_on(0, tried=True) < alone
-
-
-def test_a_wait_passes_when_its_phase_can_be_seen() -> None:
-    """It begins 100 cycles after the arrive, of which others know after 400; with somebody who could slow it or not."""
-    base = load_profile("h200")
-    profile = replace(base, values=base.values | {"arrive.latency": 400})
-    ends = []
-    for exponentials in (0, 1):
-        p = Protocol("quarter")
-        gate = p.mbarriers("gate", 1)
-        p.init(lambda gate=gate: gate[0].init(1))  # type: ignore[misc]
-
-        @p.role("waits")
-        def waits(w: Warp, gate: BarrierStorage = gate) -> None:
-            w.work(1_000)
-            gate[0].wait(0)
-            w.compute("quarter/take", alu=60)
-
-        @p.role("gives", warps=4)
-        def gives(w: Warp, gate: BarrierStorage = gate, exponentials: int = exponentials) -> None:
-            w.work(900)
-            if w.index == 0:
-                with w.elect_one():
-                    gate[0].arrive()
-            w.work(1)
-            w.compute("quarter/exponentials", exp2=exponentials)
-
-        ends.append(simulate(p.flatten({}), profile).ends[0])
-    assert ends[0] == ends[1] > 900 + 400 + 60
 
 
 def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:

@@ -86,20 +86,6 @@ def test_a_missing_column(name: str, rewritten: Callable[..., Path]) -> None:
     assert refused(rewritten(lambda table: table.drop_columns([name]))).fact == f"the trace has no column {name}"
 
 
-def test_a_column_too_many(rewritten: Callable[..., Path]) -> None:
-    fact = refused(rewritten(lambda table: table.append_column("temperature", table["cta"]))).fact
-    assert fact == "the trace has a column temperature that its schema version does not have, or has it twice"
-    fact = refused(rewritten(lambda table: table.append_column("cycle", table["cta"]))).fact
-    assert fact == "the trace has a column cycle that its schema version does not have, or has it twice"
-
-
-def test_a_file_cut_short_says_how_many_records_are_missing(rewritten: Callable[..., Path], ring: Trace) -> None:
-    assert len(ring.events) == 96
-    error = refused(rewritten(lambda table: table.slice(0, 75)))
-    assert error.fact == "21 of 96 records are missing (CTA 3, agent mma/0: 18 written, 15 in the file)"
-    assert error.cause == "the file was cut short"
-
-
 def test_rows_missing_where_no_header_counts_them(ring: Trace, tmp_path: Path) -> None:
     path = tmp_path / "short.parquet"
     path.write_bytes(_encode(Trace(replace(ring.meta, source="simulation", ctas=()), ring.events), "x"))

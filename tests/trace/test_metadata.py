@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pipesim.errors import TraceFormatError
-from pipesim.model.waits import WaitPurpose
 from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace
 
@@ -33,20 +32,6 @@ def leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 def spelled(path: tuple[Any, ...]) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
-
-
-def test_a_document_of_version_2_says_of_no_site_what_it_waits_for(ring: Trace) -> None:
-    known = replace(ring.meta, sites=tuple(replace(site, awaited=WaitPurpose.ROOM) for site in ring.meta.sites))
-    document = json.loads(metadata_text(replace(stored(ring), meta=known), "x"))
-    assert [site.awaited for site in parsed(document).meta.sites] == [WaitPurpose.ROOM] * len(known.sites)
-    for entry in document["sites"]:
-        del entry["awaited"]
-    document["schema"] = 2
-    read = parsed(document).meta
-    assert read == known
-    assert {site.awaited for site in read.sites} == {None}
-    document["window"] = [1]  # what version 2 had is read
-    assert parsed(document).meta.window == (1,)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import UsageError
 from pipesim.launches.files import embedded_ptx, launch_file
@@ -69,14 +68,6 @@ def test_one_name_with_two_ptx_is_two_kernels(tmp_path: Path) -> None:
     assert len(second.ptx) == len("k-12345678.ptx")
     assert texts[second.ptx] == other
     assert gathered(tmp_path, records, i=ptx_of("k"), j=other)[1] == texts
-
-
-def test_a_kernel_without_a_barrier_has_no_files(tmp_path: Path) -> None:
-    report, texts = gathered(tmp_path, [record(), count()], i=ptx_of("k", body="membar.gl;"))
-    (kernel,) = report.kernels
-    assert (kernel.barriers, kernel.reason, kernel.caught, kernel.launches) == (False, "no barrier", (), 5)
-    assert texts == {}
-    assert report.conclusion is Conclusion.UNKNOWN
 
 
 @pytest.mark.parametrize(

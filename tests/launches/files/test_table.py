@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.launches.checks import check_launches
 from pipesim.model.finding import Verdict
@@ -64,9 +62,3 @@ def test_the_table_with_verdicts(tmp_path: Path) -> None:
         "✗ 3 launches: 1 proved, 1 refuted and 1 unknown; the command ended with status 134", "",
         "  pipesim check out/k.ptx --launch out/k-2.json",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [60, 140])
-def test_no_line_of_the_table_is_too_long(tmp_path: Path, width: int) -> None:
-    lines = launches_lines(shown(tmp_path), width)
-    assert max(map(len, lines[:-1])) <= max(width, 66)
