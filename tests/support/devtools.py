@@ -78,18 +78,6 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def wheel(self, x: float, y: float, by: float, *, ctrl: bool = False, shift: bool = False) -> None:
-        """Turn the wheel at a point of the window."""
-        self.call(
-            "Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=by,
-            modifiers=2 * ctrl + 8 * shift,
-        )  # fmt: skip
-
-    def click(self, x: float, y: float) -> None:
-        """Press and release the first button at a point of the window."""
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
     def picture(self, *, whole: bool = False) -> bytes:
         """What the window shows, or the whole page, as a PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"])

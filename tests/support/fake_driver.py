@@ -115,14 +115,12 @@ class Calls:
         given = calls.LaunchKernel(function, grid, 1, 1, 128, 1, 1, 0, None, self.array(parameters), None)
         self.call(307, given, symbol)
 
-    def launch_ex(
-        self, function: int, *parameters: bytes, cluster: int = 1, shared: int = 0, programmatic: bool = False
-    ) -> None:
+    def launch_ex(self, function: int, *parameters: bytes, programmatic: bool = False) -> None:
         """``cuLaunchKernelEx`` with a cluster among its attributes, after the programmatic one or another."""
         attributes = (calls.Attribute * 2)()
         attributes[0].id, attributes[0].value[0] = calls.PROGRAMMATIC if programmatic else 1, 7
-        attributes[1].id, attributes[1].value[0] = calls.CLUSTER, cluster
-        config = calls.LaunchConfig(8, 1, 1, 128, 1, 1, shared, None, self.keep(attributes), 2)
+        attributes[1].id, attributes[1].value[0] = calls.CLUSTER, 1
+        config = calls.LaunchConfig(8, 1, 1, 128, 1, 1, 0, None, self.keep(attributes), 2)
         self.call(652, calls.LaunchKernelEx(self.keep(config), function, self.array(parameters), None))
 
     def load(self, handle: int, image: bytes, status: int = 0) -> None:

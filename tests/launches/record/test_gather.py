@@ -41,10 +41,10 @@ def spool(folder: Path, *lines: dict[str, Any], **files: RecordedBuffer) -> Path
     return made
 
 
-def recorded_line(entry: str = RIGHT, file: str = "a.records", reason: str = "", **more: Any) -> dict[str, Any]:
+def recorded_line(entry: str = RIGHT, file: str = "a.records", **more: Any) -> dict[str, Any]:
     launch = record_of(launch_of(entry), **more)
     del launch["kind"]
-    return {"kind": "recorded", "launch": launch, "file": file, "reason": reason}
+    return {"kind": "recorded", "launch": launch, "file": file, "reason": ""}
 
 
 def test_a_trace_conforms_to_the_ptx_that_is_written_beside_it(tmp_path: Path) -> None:
