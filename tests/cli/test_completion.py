@@ -30,7 +30,8 @@ def test_parameters_of_the_protocol_that_is_named() -> None:
     assert complete("pipesim run producer_consumer -p tiles=4 -p t") == ["tile_bytes="]
 
 
-def test_profiles() -> None:
+def test_profiles_and_kinds() -> None:
+    assert [complete(f"pipesim explain {each}") for each in ("narrow", "prox")] == [["narrow_scope"], ["proxies"]]
     Path("mine.json").touch()
     Path("mine.txt").touch()
     assert complete("pipesim run producer_consumer --profile h") == [n for n in profile_names() if n.startswith("h")]

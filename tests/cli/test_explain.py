@@ -1,11 +1,9 @@
 """``pipesim explain``: the list, one kind, its example as a file, JSON, completion; and findings that name it."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from pipesim.cli.explain import COMMAND
 from pipesim.cli.main import main
 from pipesim.findings.catalog import BY_NAME
 from pipesim.model.coverage import Assumption
@@ -40,14 +38,3 @@ def test_the_example_is_a_file_that_can_be_checked(
     wrong = printed(capsys, "check", f"{name}.py", *kind.switches, code=0 if kind.warns else 1)
     assert (f"see: pipesim explain {name}" in wrong) is not kind.warns
     assert "✓ proved" in printed(capsys, "check", f"{name}.py", *kind.switches, "-p", "right=1")
-
-
-def test_the_shell_completes_kinds() -> None:
-    kind = next(action for action in _parser_of_explain()._actions if action.dest == "kind")
-    assert vars(kind)["completer"]() == [*BY_NAME, *(each.value for each in Assumption)]
-
-
-def _parser_of_explain() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser()
-    COMMAND.add_arguments(made)
-    return made

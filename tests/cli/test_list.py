@@ -38,17 +38,3 @@ def test_all_about_one(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(trace["recordings"] > 1 and trace["usual"] for trace in traces)
     said = " · ".join(f"{trace['device']}: {trace['recordings']}" for trace in traces)
     assert answer.out.splitlines()[-1] == f"  traces    {said}"
-
-
-@pytest.mark.slow
-def test_one_without_recordings(call: Call) -> None:
-    assert call("list", "gemm_sm100").out.splitlines()[-1] == "  traces    none"
-    assert call("list", "gemm_sm100", "--json").json["report"]["traces"] == []
-
-
-@pytest.mark.long
-def test_as_json_the_list_has_what_one_has(call: Call) -> None:
-    rows = {row["name"]: row for row in call("list", "--json").json["protocols"]}
-    one = call("list", "gemm_sm90", "--json").json
-    assert list(one) == ["schema", "pipesim", "exit_code", "findings", "report"]
-    assert one["report"] == rows["gemm_sm90"]

@@ -1,6 +1,6 @@
 """Which program a trace is of is decided once: diff, diff A B, verify and pipesim.compare refuse the same traces."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,19 @@ def test_a_value_that_is_given_is_not_missing(call: Call, good: Trace) -> None:
     write_trace(Trace(replace(good.meta, params=without(good.meta.params)), good.events), "t.parquet")
     assert call("diff", "t.parquet", "-p", f"work={good.meta.params['work']}").code == 0
     assert pipesim.compare("t.parquet", work=good.meta.params["work"]).ok
+
+
+def test_a_trace_makes_nobody_run_a_file(call: Call, user: Callable[[str], None]) -> None:
+    user(
+        "from pathlib import Path\nPath('it_ran').touch()\nfrom pipesim import Protocol\ndef f():\n"
+        "    p = Protocol('mine.py:f')\n    @p.role('r')\n    def r(w):\n        w.work(1)\n    return p\n"
+    )
+    call("run", "mine.py:f", "--save-trace", "t.parquet")
+    Path("it_ran").unlink()
+    answer = call("diff", "t.parquet")
+    said = "pipesim: the trace is of protocol mine.py:f, which is not built in"
+    assert (answer.code, answer.out, answer.error[0]) == (2, "", said)
+    assert not Path("it_ran").exists()
 
 
 class TestSizes:

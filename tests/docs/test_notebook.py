@@ -3,7 +3,6 @@
 import ast
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,10 +62,3 @@ def test_both_runs_have_the_same_events() -> None:
     both = shown()["beside"]
     assert list(both.columns) == ["agent", "site", "iteration", "cycle_measured", "cycle_simulated"]
     assert len(both) == 12
-
-
-def test_every_path_that_it_names_is_there() -> None:
-    for source in cells().values():
-        for text in (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)):
-            if isinstance(text, str) and "/" in text:
-                assert (ROOT / Path(text.partition(":")[0])).exists(), text
