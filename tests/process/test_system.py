@@ -80,15 +80,6 @@ def test_a_package_that_is_missing_is_named() -> None:
     assert err == "pipesim: this command needs the package simpy, which is not installed\n  try: pip install simpy\n"
 
 
-@pytest.mark.slow
-def test_the_tests_run_with_less_and_skip_what_needs_a_package() -> None:
-    words = ["-rs", "-n0", "-p", "no:cacheprovider", "-p", "tests.support.less", "-p", "tests.support.no_packages"]
-    code, out, _ = said([*words, "tests/model/test_barrier_word.py", "tests/report/test_timeline.py"], ["-m", "pytest"])
-    assert code == 0
-    assert "SKIPPED [1] tests/report/test_timeline.py:0: needs simpy" in out.splitlines()
-    assert "passed, 1 skipped" in out
-
-
 class TestWithoutTimers:
     def test_the_thread_looks_at_the_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(signal, "setitimer")

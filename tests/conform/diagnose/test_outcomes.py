@@ -13,8 +13,7 @@ from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.schema import Trace
-from tests.conform.cases import Case, as_hardware, pc, recorded, stored
+from tests.conform.cases import as_hardware, pc, recorded, stored
 
 R, W, H, T = LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA, LaunchOutcome.HANG, LaunchOutcome.TRAP
 PRODUCER, CONSUMER = 0, 1
@@ -101,13 +100,3 @@ def test_a_run_that_was_cut_off_has_no_outcome() -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
     with pytest.raises(EvidenceError, match="which is not an outcome"):
         outcome_of(case.with_meta(status="unknown").trace)
-
-
-# the schedules
-
-
-def test_traces_of_random_schedules_conform() -> None:
-    """The way the tests record is right: the right program explains its own schedules."""
-    for seed in range(8):
-        trace: Trace = recorded(pc(2, 8), pc(2, 8), random_schedule(pc(2, 8), seed), lag=seed if seed % 2 else None)
-        Case(pc(2, 8), trace).accepted()

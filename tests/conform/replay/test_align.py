@@ -63,6 +63,3 @@ def test_a_stretch_is_aligned_as_its_operations_one_by_one(
         assert any(each.mismatch for variant in at_once[1:] for each in variant), f"seed {seed}"
     monkeypatch.setattr(align._Walk, "_take_plain", one_by_one)
     assert at_once == [aligned(name, each, sight) for each in variants], f"seed {seed}"
-
-
-# what two CTAs have in common

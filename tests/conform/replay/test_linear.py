@@ -68,9 +68,3 @@ def test_every_operation_is_carried_out_once(count: Make, shape: dict[str, Any])
     assert seen["moved"] == operations(case)
     assert seen["landed"] <= copies(case)
     assert seen["blocked"] <= seen["landed"] + suppliers(case)
-
-
-@pytest.mark.parametrize("shape", [{"warps": 3}, {"stages": 1}, {"tries": True}])
-def test_twice_the_tiles_are_twice_the_moves(count: Make, shape: dict[str, Any]) -> None:
-    seen = [sum(count(simulated(**{"tiles": tiles} | shape)).values()) for tiles in (40, 80, 160)]
-    assert seen[2] - seen[1] == 2 * (seen[1] - seen[0])

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examination import LaunchOutcome
@@ -91,25 +89,6 @@ def test_a_fault_made_on_purpose_is_found(name: str) -> None:
         assert seen.autopsy.agree is True, "the barrier words read afterwards"
 
 
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(
-    ring=st.fixed_dictionaries({
-        "stages": st.integers(1, 4), "tiles": st.integers(1, 10), "warps": st.integers(1, 3),
-        "lanes": st.sampled_from([1, 32]), "work": st.sampled_from([0, 30]), "tries": st.booleans(),
-    }),
-    prices=st.fixed_dictionaries({
-        "wait_issue": st.integers(0, 30), "wait_wake_up": st.integers(0, 30), "wait_retry": st.integers(0, 30),
-        "wait_poll": st.integers(1, 99), "arrive_issue": st.integers(0, 30), "arrive_latency": st.integers(0, 30),
-        "copy_issue": st.integers(0, 30), "copy_latency": st.integers(0, 99), "loop_issue": st.integers(0, 9),
-    }),
-)  # fmt: skip
-def test_simulated_rings_conform_to_the_cycle(ring: dict[str, Any], prices: dict[str, int]) -> None:
-    case = simulated(profile=toy(**prices), **ring)
-    assert case.uncertainty == 0
-    case.accepted()
-
-
 def groups() -> Protocol:
     """Two consumer warps that meet after every tile, before one of them hands it back; stores that are waited for."""
     p = Protocol("groups")
@@ -178,11 +157,6 @@ def test_a_stored_trace_without_an_event_compares_nothing() -> None:
     assert (result.verdict, result.events, result.words) == (TraceVerdict.UNKNOWN, 0, 8)
     assert (result.lost, result.ended, result.divergence) == (0, True, None)
     stored("h100/producer_consumer-al1-cw2-s4-tb16384-t1-w600-g1.parquet").accepted()  # the twin
-
-
-def test_nothing_recorded_is_unknown() -> None:
-    result = simulated(tiles=0).conform()
-    assert (result.verdict, result.events, result.ctas, result.divergence) == (TraceVerdict.UNKNOWN, 0, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,6 @@ def with_wait(case: Any, row: int) -> Any:
     return longer.changed(row, value=0).renumbered()
 
 
-def test_a_simulated_ring_with_tries_conforms(tried: Any) -> None:
-    assert tries(tried, 0, "empty")
-    assert tries(tried, 1, "empty")
-    tried.accepted()
-
-
 def test_a_try_may_fail_although_its_phase_was_complete(tried: Any) -> None:
     for row in tries(tried, 1, "empty"):
         with_wait(tried, row).accepted()

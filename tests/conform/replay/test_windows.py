@@ -224,17 +224,6 @@ def test_a_way_that_hangs_on_a_try_outside_the_window() -> None:
 # records that were lost
 
 
-@pytest.mark.parametrize("lost", [{0: 1}, {1: 1}, {2: 12}, {0: 5, 1: 20}, {0: 32}, {0: 32, 1: 32, 2: 32}])
-def test_a_window_that_lost_records(lost: dict[int, int]) -> None:
-    case = stored(DEFAULT).window(10, 42).lossy(lost)
-    result = case.conform()
-    assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
-    assert result.lost == sum((4 if agent == 0 else 5) * n for agent, n in lost.items())
-    # the twin: nothing was lost, and the records end too soon
-    ctas = tuple(replace(h, dropped=()) for h in case.trace.meta.ctas)
-    assert case.with_meta(ctas=ctas).refused().kind is DivergenceKind.MISSING_EVENT
-
-
 def test_what_was_kept_is_judged_although_others_lost_records() -> None:
     """The consumers lost their last 10 iterations of 32. A wrong record is refused before that, and after it too, of
     the agent that lost nothing; and a wait that nothing lost could have released.
@@ -251,6 +240,3 @@ def test_what_was_kept_is_judged_although_others_lost_records() -> None:
     for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > early):
         moved = moved.changed(row, cycle=early)
     assert moved.refused().kind is DivergenceKind.TOO_EARLY
-
-
-# counting
