@@ -433,8 +433,10 @@ def params_of(options: argparse.Namespace) -> dict[str, int]:
     return params
 
 
-def require_output(path: Path, *, force: bool) -> None:
+def require_output(path: Path | None, *, force: bool) -> None:
     """Raise, before any work is done, if ``path`` cannot become a file or exists and may not be overwritten."""
+    if path is None:
+        return
     require_free(path, force=force)
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", correction="create it first, or name another")

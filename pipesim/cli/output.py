@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from pipesim.answers.progress import Progress, Stage, Step
 from pipesim.errors import EvidenceError, PipesimError, UsageError
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from pipesim.answers.progress import Unit
     from pipesim.answers.views.check import CheckStep
+    from pipesim.answers.views.conclusion import Answer
     from pipesim.answers.views.redundant import RedundantStep
 
 
+Report = TypeVar("Report", bound="Answer")
 _CAUSE = "  probable cause: "  # as PipesimError has it
 
 
@@ -69,6 +71,13 @@ def show_answer(
     return code
 
 
+def show_report(options: argparse.Namespace, report: Report, lines: Callable[[Report, int], Sequence[str]]) -> int:
+    """The same of a report that has a document of its own."""
+    from pipesim.formats.documents import document_of
+
+    return show_answer(options, document_of(report), lambda width: lines(report, width))
+
+
 def write_report(lines: Callable[[int], Sequence[str]]) -> None:
     """Write a report, or a part of one, to standard output now. Raises as emit does."""
     write(lambda console: _paint(console, lines))
@@ -107,6 +116,18 @@ def write_text(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
     with _to_a_reader():
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def show_text(options: argparse.Namespace, document: Mapping[str, object], text: str, use: str) -> int:
+    """A text for another tool: in the file ``--output``, with a line that says how to ``use`` it, else as it is."""
+    from pipesim.process.files import write_whole
+
+    said = text
+    if options.output is not None:
+        write_whole(options.output, text.encode(), force=options.force)
+        said = f"wrote {printable(str(options.output))}: {use}\n"
+    emit(options, document, lambda _: write_text(said))
+    return 0
 
 
 def complain(error: PipesimError) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_protocol, add_value, add_window, params_of, require_output
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, show_report
 from pipesim.cli.programs.capture_kernel import (
     DEADLINE_MS,
     add_kernel,
@@ -56,13 +56,11 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.compare import compare_trace
     from pipesim.answers.evidence import capture_trace
-    from pipesim.formats.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.protocols.verify import compare_lines
     from pipesim.trace.files import write_trace
 
-    if options.output is not None:
-        require_output(options.output, force=options.force)
+    require_output(options.output, force=options.force)
     with progress(f"flattening {options.protocol}"):
         target = find(options.protocol)
         program = target.build(params_of(options), grid=options.ctas)
@@ -75,7 +73,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
+    return show_report(options, report, compare_lines)
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import add_flag, add_value, add_values, complete, flag_of, params_of, require_output
 from pipesim.cli.completers import protocols
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, show_report
 from pipesim.errors import HardwareError, ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -99,14 +99,12 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.arguments import check_arguments, parse_argument
     from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
-    from pipesim.formats.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.protocols.verify import compare_lines
     from pipesim.trace.files import write_trace
 
     _refuse_others(options)
-    if options.output is not None:
-        require_output(options.output, force=options.force)
+    require_output(options.output, force=options.force)
     named = _protocol(options)
     with progress(f"flattening {named}"):
         target = find(named)
@@ -126,7 +124,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
+    return show_report(options, report, compare_lines)
 
 
 def source_request(program: Program, options: argparse.Namespace) -> CaptureRequest:

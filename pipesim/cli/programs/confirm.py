@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from pipesim.cli import arguments as given
-from pipesim.cli.output import TerminalProgress, progress, show_answer
+from pipesim.cli.output import TerminalProgress, progress, show_answer, show_report
 from pipesim.cli.programs.capture_kernel import require_gpu_or
 from pipesim.errors import ParameterError, UsageError
 from pipesim.process.watch import SignalError, current
@@ -106,14 +106,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     if _is_program(options.words):
         return _program_on_chip(options)
     options.kernel = options.words[0]
-    if options.save is not None:
-        given.require_output(options.save, force=options.force)
+    given.require_output(options.save, force=options.force)
 
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.check import check, program_of_schedule, replay
     from pipesim.confirm.confirm import ConfirmOptions, confirm, require_findings, require_kernel
     from pipesim.confirm.launches import GpuChip
-    from pipesim.formats.documents import document_of
     from pipesim.ptx.source_files import lines_read_from
     from pipesim.report.pages.programs.confirm import confirm_lines
 
@@ -134,7 +132,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"confirming {program.name}"):
         report = confirm(target, checked, None if options.no_run else GpuChip(options.seed), asked)
     with lines_read_from(target.sources):
-        return show_answer(options, document_of(report), lambda width: confirm_lines(report, width))
+        return show_report(options, report, confirm_lines)
 
 
 COMMAND = given.Command(

@@ -3,7 +3,7 @@
 import argparse
 
 from pipesim.cli.arguments import Command, require_output, target_of
-from pipesim.cli.output import TerminalProgress, progress, show_answer
+from pipesim.cli.output import TerminalProgress, progress, show_report
 from pipesim.cli.programs.capture_kernel import require_gpu_or
 from pipesim.cli.programs.confirm import add_launching, require_in_range
 
@@ -21,15 +21,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     require_in_range(options, {"launches": (1, 10_000_000)})
-    if options.save is not None:
-        require_output(options.save, force=options.force)
+    require_output(options.save, force=options.force)
 
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.check import check
     from pipesim.confirm.confirm import ConfirmOptions, require_kernel
     from pipesim.confirm.launches import GpuChip
     from pipesim.confirm.stress import stress
-    from pipesim.formats.documents import document_of
     from pipesim.ptx.source_files import lines_read_from
     from pipesim.report.pages.programs.stress import stress_lines
 
@@ -48,7 +46,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         chip = None if options.no_run else GpuChip(options.seed)
         report = stress(target, checked, chip, asked, many=options.launches, seed=options.seed)
     with lines_read_from(target.sources):
-        return show_answer(options, document_of(report), lambda width: stress_lines(report, width))
+        return show_report(options, report, stress_lines)
 
 
 COMMAND = Command(

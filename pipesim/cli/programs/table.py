@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_flag, add_force, add_protocol, add_value, params_of, require_output
-from pipesim.cli.output import emit, progress, write_text
+from pipesim.cli.output import progress, show_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,17 +20,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    if options.output is not None:
-        require_output(options.output, force=options.force)
+    require_output(options.output, force=options.force)
 
     from hwkernels.capture.kernel_names import macros_of
     from hwkernels.source_recorder.record_format import MAX_SITES
     from hwkernels.source_recorder.table_file import Spelling, fixed_macros, table_text, variants_of
     from pipesim.formats.documents import document
     from pipesim.model.program import Program
-    from pipesim.process.files import write_whole
     from pipesim.protocol_process import find
-    from pipesim.report.text.words import printable
 
     target = find(options.protocol)
     params = (target.defaults if target.program is None else {}) | params_of(options)
@@ -45,13 +42,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             variants = variants_of(build, macros_of, params, tuple(params))
     note = _left_out(most, MAX_SITES) if most > MAX_SITES and not options.required else ()
     text = table_text(variants, Spelling((*_head(build(params).name, fixed_macros(variants)), *note)))
-    if options.output is not None:
-        write_whole(options.output, text.encode(), force=options.force)
-        said = f"wrote {printable(str(options.output))}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
-    else:
-        said = text
-    emit(options, document("table", file=options.output, text=text), lambda _: write_text(said))
-    return 0
+    made = document("table", file=options.output, text=text)
+    return show_text(options, made, text, "name it as PIPESIM_TABLE in the kernel, before table.cuh")
 
 
 def _head(name: str, only: Mapping[str, int]) -> tuple[str, ...]:

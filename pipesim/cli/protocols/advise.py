@@ -3,7 +3,7 @@
 import argparse
 
 from pipesim.cli import arguments as given
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, show_report
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.advise.advise import PERCENT, advise
     from pipesim.cli.output import TerminalProgress
-    from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.advise import advise_lines
     from pipesim.timed.profile import load_profile
 
@@ -32,7 +31,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         percent=PERCENT if options.percent is None else options.percent,
         progress=TerminalProgress(),
     )
-    return show_answer(options, document_of(report), lambda width: advise_lines(report, width))
+    return show_report(options, report, advise_lines)
 
 
 COMMAND = given.Command(

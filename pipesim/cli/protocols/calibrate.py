@@ -59,21 +59,20 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate_inputs import choose_inputs
     from pipesim.timed.profile import load_profile, profile_for
 
+    given.require_output(options.out, force=options.force)
+    options.name = options.name or (options.out.stem if options.out else "calibrated")
     if options.device:
         return _of_device(options)
     if options.kernel or options.launch or options.sets:
         return _of_kernel(options)
     if not options.traces:
         raise UsageError("pipesim calibrate needs recordings", correction="give trace files, or folders of them")
-    if options.out is not None:
-        given.require_output(options.out, force=options.force)
     inputs = choose_inputs(options.traces, split=not options.no_split, each=options.recordings)
     device = inputs.files[0].meta.device.name
     base = load_profile(options.base) if options.base else profile_for(device)
-    name = options.name or (options.out.stem if options.out else "calibrated")
     only = _values_of(options.values)
     with step_line("fitting a profile") as tell:
-        found, problem = calibrate(inputs, base, name, only, tell)
+        found, problem = calibrate(inputs, base, options.name, only, tell)
     report = found.report
     if options.propose:
         with counted_units("simulating captures") as tell:
@@ -120,8 +119,6 @@ def _of_kernel(options: argparse.Namespace) -> int:
             "--kernel takes one recording, and fits nothing",
             correction="give one trace, without --values and --propose",
         )
-    if options.out is not None:
-        given.require_output(options.out, force=options.force)
     (path,) = options.traces
     with progress(f"reading {options.kernel}"):
         kernel = given.target_of(options, options.kernel).kernel
@@ -131,9 +128,8 @@ def _of_kernel(options: argparse.Namespace) -> int:
         )
     trace = read_trace(path)
     base = load_profile(options.base) if options.base else profile_for(trace.meta.device.name)
-    name = options.name or (options.out.stem if options.out else "calibrated")
     with progress(f"measuring {path.name}"):
-        found = calibrate_kernel(kernel, trace, f"{path.parent.name}/{path.name}", base, name)
+        found = calibrate_kernel(kernel, trace, f"{path.parent.name}/{path.name}", base, options.name)
     return _answer(options, found, found.report)
 
 
@@ -144,12 +140,9 @@ def _of_device(options: argparse.Namespace) -> int:
 
     if options.traces or options.values is not None or options.propose:
         raise UsageError("--device makes its own recordings", correction="leave out traces, --values and --propose")
-    if options.out is not None:
-        given.require_output(options.out, force=options.force)
     require_gpu_or("calibrate on the machine whose GPU the profile is to describe, or give recordings of it")
-    name = options.name or (options.out.stem if options.out else "calibrated")
     with progress("measuring this machine's GPU"):
-        found = calibrate_device(load_profile(options.base or "h100"), name)
+        found = calibrate_device(load_profile(options.base or "h100"), options.name)
     return _answer(options, found, found.report)
 
 

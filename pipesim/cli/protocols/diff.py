@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli import arguments as given
 from pipesim.cli.completers import protocols
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, show_report
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.compare import compare_kernel, compare_long, compare_trace
     from pipesim.answers.recorded_program import LongRunError
-    from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.verify import compare_lines
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
@@ -47,7 +46,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         assert kernel.kernel is not None
         profile = load_profile(options.profile) if options.profile else None
         report = compare_kernel(kernel.kernel, trace, str(options.trace), profile)
-        return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
+        return show_report(options, report, compare_lines)
     profile = load_profile(options.profile) if options.profile else None
     asked = trace, str(options.trace), profile, options.tolerance
     try:
@@ -58,7 +57,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     except LongRunError as long:
         with progress(f"comparing the laps of {options.trace.name}"):
             _, report = compare_long(long, *asked)
-    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
+    return show_report(options, report, compare_lines)
 
 
 def _pair(options: argparse.Namespace) -> int:
@@ -75,14 +74,13 @@ def _pair(options: argparse.Namespace) -> int:
             )
 
     from pipesim.answers.compare import compare_pair
-    from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.pair import pair_lines
     from pipesim.trace.files import read_trace
 
     one, two = read_trace(options.trace), read_trace(options.other)
     with progress(f"comparing {options.trace.name} with {options.other.name}"):
         report = compare_pair(one, two, (str(options.trace), str(options.other)), options.tolerance)
-    return show_answer(options, document_of(report), lambda width: pair_lines(report, width))
+    return show_report(options, report, pair_lines)
 
 
 def _kernel(options: argparse.Namespace) -> Target:

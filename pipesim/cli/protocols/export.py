@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipesim.cli import arguments as given
 from pipesim.cli.completers import protocols
-from pipesim.cli.output import emit, progress, write_text
+from pipesim.cli.output import progress, show_text
 from pipesim.cli.protocols.export_pictures import SUFFIXES, draw
 from pipesim.errors import ParameterError, UsageError
 from pipesim.formats.pictures import PICTURES
@@ -64,25 +64,16 @@ def _carry_out(options: argparse.Namespace) -> int:
         if getattr(options, name):
             said = {"other": f"{options.other}", "against": "--protocol"}.get(name, f"--{name}")
             raise ParameterError(f"{said} and --to {PROMELA} cannot be combined", correction="leave one of them out")
-    if options.output is not None:
-        given.require_output(options.output, force=options.force)
+    given.require_output(options.output, force=options.force)
 
     from pipesim.formats.documents import document
     from pipesim.formats.promela import to_promela
-    from pipesim.process.files import write_whole
-    from pipesim.report.text.words import printable
 
     _, program = given.build_target(options, options.protocol)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
-    if options.output is not None:
-        write_whole(options.output, text.encode(), force=options.force)
-        said = f"wrote {printable(str(options.output))}: its first lines explain how to run SPIN on it\n"
-    else:
-        said = text
     made = document("export", format=options.to, file=options.output, text=text)
-    emit(options, made, lambda _: write_text(said))
-    return 0
+    return show_text(options, made, text, "its first lines explain how to run SPIN on it")
 
 
 COMMAND = given.Command(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli import arguments as given
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, show_report
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.run import run
     from pipesim.conform.steady import without_estimates
-    from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.run import run_lines
@@ -59,7 +58,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.save_trace is not None:
         trace = without_estimates(report.trace)
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
-    return show_answer(options, document_of(report), lambda width: run_lines(report, width))
+    return show_report(options, report, run_lines)
 
 
 def _walk(options: argparse.Namespace) -> int:
@@ -73,7 +72,6 @@ def _walk(options: argparse.Namespace) -> int:
             )
 
     from pipesim.answers.check import program_of_schedule, replay_report
-    from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.process.files import write_whole
     from pipesim.report.pages.protocols.run import walk_lines
@@ -83,7 +81,7 @@ def _walk(options: argparse.Namespace) -> int:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     text = given.schedule_text(options.schedule)
     report = replay_report(program_of_schedule(target, program, text, options.ctas), text)
-    return show_answer(options, document_of(report), lambda width: walk_lines(report, width))
+    return show_report(options, report, walk_lines)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -92,8 +90,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
             "--window selects what a saved trace keeps, but no trace is saved", correction="add --save-trace FILE"
         )
     for path in (options.save_trace, options.save_program):
-        if path is not None:
-            given.require_output(path, force=options.force)
+        given.require_output(path, force=options.force)
     if options.save_trace is not None and options.save_trace == options.save_program:
         raise ParameterError(
             f"{options.save_trace} cannot be both the trace and the program", correction="give each a file of its own"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli import arguments as given
 from pipesim.cli.completers import protocols
-from pipesim.cli.output import progress, remark, show_answer
+from pipesim.cli.output import progress, remark, show_report
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -54,13 +54,12 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.sweep.sweep import sweep
     from pipesim.cli.output import TerminalProgress
-    from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.sweep import sweep_lines
 
     asked = _sweep_request(options)
     report = sweep(asked, _where(options), TerminalProgress())
     _write_files(options, report)
-    return show_answer(options, document_of(report), lambda width: sweep_lines(report, width))
+    return show_report(options, report, sweep_lines)
 
 
 def _sweep_request(options: argparse.Namespace) -> Sweep:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipesim.cli import arguments as given
-from pipesim.cli.output import complain, progress, show_answer
+from pipesim.cli.output import complain, progress, show_answer, show_report
 from pipesim.errors import PipesimError, UnknownProtocolError, UsageError
 
 
@@ -43,7 +43,6 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     from pipesim.answers.evidence import HardwareSource
     from pipesim.answers.verify import verify
     from pipesim.cli.output import TerminalProgress
-    from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.verify import verify_lines
     from pipesim.timed.profile import load_profile
 
@@ -63,7 +62,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
         keeps_known=True,
         progress=TerminalProgress(),
     )
-    return show_answer(options, document_of(report), lambda width: verify_lines(report, width))
+    return show_report(options, report, verify_lines)
 
 
 def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
