@@ -1,1 +1,0 @@
-"""Warnings of a proved protocol."""
