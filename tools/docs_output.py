@@ -2,11 +2,11 @@
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
-exit code, without it any is accepted; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
--->`` (from the one line that has the first text to before the next that has the second), ``<!-- diff: before after
--->``, ``<!-- plain: NAME right -->`` (what ``pipesim check NAME.ptx`` prints of a kernel of tests/plain_cuda, or of its
-``wrong`` twin, then from the fault on). Tables are not fenced: ``<!-- operations -->``, ``<!-- options -->``,
-``<!-- profile fields -->`` and others.
+exit code, without it any is accepted; also ``pytest ...``; with ``| start | end`` a part), ``<!-- file: path -->``,
+``<!-- excerpt: path | start | end -->`` (from the one line that has the first text to before the next that has the
+second, if there is one), ``<!-- diff: before after -->``, ``<!-- plain: NAME right -->`` (what ``pipesim check
+NAME.ptx`` prints of a kernel of tests/plain_cuda, or of its ``wrong`` twin, then from the fault on). Tables are not
+fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others.
 """
 
 import argparse
@@ -101,10 +101,10 @@ def page(text: str) -> str:
 def _fenced(found: re.Match[str]) -> str:
     head, kind, what, _, tail = found.groups()
     match kind:
-        case "output of":
-            body = output_of(what)
-        case _ if kind.startswith("output of, exit "):
-            body = output_of(what, int(kind[-1]))
+        case _ if kind.startswith("output of"):
+            command, *limits = what.split(" | ")
+            body = output_of(command, int(kind[-1]) if kind[-1].isdigit() else None)
+            body = part(body, *limits) if limits else body
         case "plain":
             name, twin = what.split()
             (kernel,) = (each for each in PLAIN if each.name == name)
@@ -120,15 +120,17 @@ def _fenced(found: re.Match[str]) -> str:
 
 
 def excerpt(name: str, start: str, end: str) -> str:
-    """The lines of a file from the only one with ``start`` to before the next with ``end``.
-
-    C++ as far left as can be; Python as it is, so that a part of a function can be pasted into that function.
-    """
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    (first,) = (n for n, line in enumerate(lines) if start in line)
-    after = next(n for n, line in enumerate(lines) if n > first and end in line)
-    text = "\n".join(lines[first:after]).strip("\n") + "\n"
+    """A part of a file: C++ as far left as can be; Python as it is, so that it can be pasted into a function."""
+    text = part((ROOT / name).read_text(encoding="utf-8"), start, end)
     return text if name.endswith(".py") else textwrap.dedent(text)
+
+
+def part(text: str, start: str, end: str | None = None) -> str:
+    """The lines from the only one with ``start`` to before the next with ``end``, or all that follow."""
+    lines = text.splitlines()
+    (first,) = (n for n, line in enumerate(lines) if start in line)
+    after = None if end is None else next(n for n, line in enumerate(lines) if n > first and end in line)
+    return "\n".join(lines[first:after]).strip("\n") + "\n"
 
 
 def difference(before: str, after: str) -> str:
@@ -140,11 +142,7 @@ def difference(before: str, after: str) -> str:
 def _table(found: re.Match[str]) -> str:
     head, kind, _ = found.groups()
     if kind == "protocols":
-        return (
-            head
-            + "\n".join(["| protocol | what it is | roles of a CTA | CTAs |", "|---|---|---|---|", *_protocols()])
-            + "\n"
-        )
+        return head + "".join(_protocols())
     if kind == "plain kernels":
         return head + "".join(_plain_kernels())
     if kind == "stated errors":
@@ -211,14 +209,13 @@ def _stated_errors() -> Iterator[str]:
             yield f"| `{name}` | `{each.kernel}` | {each.figure} | {ctas} | {each.configurations} | {figures} |\n"
 
 
-def _protocols() -> list[str]:
-    """A row for each of ``pipesim list``."""
-    rows = []
+def _protocols() -> Iterator[str]:
+    """A table with a row for each of ``pipesim list``."""
+    yield "| protocol | what it is | roles of a CTA | CTAs |\n|---|---|---|---|\n"
     for found in json.loads(output_of("pipesim list --json", 0))["protocols"]:
         roles = " · ".join(f"{warps} {role}" for role, warps in found["roles"])
         link = f"[`{found['name']}`](protocols/{found['name']}.md)"
-        rows.append(f"| {link} | {found['summary'].rstrip('.')} | {roles} | {found['ctas']} |")
-    return rows
+        yield f"| {link} | {found['summary'].rstrip('.')} | {roles} | {found['ctas']} |\n"
 
 
 def main(argv: list[str] | None = None) -> int:
