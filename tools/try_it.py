@@ -34,7 +34,7 @@ MOST_BYTES, FIRST_S, NEXT_S = 20_000_000, 8.0, 2.0
 LEFT_OUT = tuple(f"pipesim/{name}/" for name in ("cli", "coredump", "doctor", "hang", "launches", "pytest_plugin"))
 FILES = {
     "row_max: a warp that skips a tile skips its arrive": "docs/examples/row_max",
-    "row_max, corrected": "docs/examples/row_max_fixed",
+    "row_max with rows of whole tiles, right": "docs/examples/row_max",
     "a grid barrier": "tests/hang/records/words/grid_barrier",
     "CTAs that wait for a word that is not written": "tests/hang/records/words/grid_laps_hangs",
 }
@@ -71,6 +71,7 @@ def examples(folder: Path) -> Iterator[dict[str, object]]:
             paths[said] = each.write(place, wrong=wrong)
     for said, path in paths.items():
         ptx, launch = (path.with_suffix(each).read_text(encoding="utf-8") for each in (".ptx", ".json"))
+        launch = launch.replace("1280", "2048") if "whole tiles" in said else launch
         sources = {each.name: each.read_text(encoding="utf-8") for each in path.parent.glob(f"{path.stem}.cu")}
         yield {"said": said, "ptx": ptx, "launch": launch, "sources": sources}
 

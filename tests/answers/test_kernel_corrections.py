@@ -210,15 +210,15 @@ def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:
 def test_a_count_of_lanes_is_corrected_in_two_ways(count: int, lanes: bool, tmp_path: Path) -> None:
     """Where one lane of each warp arrives and all are counted, all may be meant to; not with a count of warps."""
     examples = KERNELS.parents[2] / "docs" / "examples"
-    for file in ("row_max_fixed.cu", "row_max_fixed.json"):
+    for file in ("row_max.cu", "row_max.json"):
         shutil.copy(examples / file, tmp_path / file)
-    text = (examples / "row_max_fixed.ptx").read_text()
-    (tmp_path / "row_max_fixed.ptx").write_text(text.replace("%r53, 2;", f"%r53, {count};"))
-    _, given = offered(find(str(tmp_path / "row_max_fixed.ptx")))
-    said = [f"initialise s.empty with a count of 2 instead of {count} (row_max_fixed.ptx, lines 55, 65 and 75)"]
+    text = (examples / "row_max.ptx").read_text()
+    (tmp_path / "row_max.ptx").write_text(text.replace("%r54, 2;", f"%r54, {count};"))
+    _, given = offered(find(str(tmp_path / "row_max.ptx"), sets=["n=2048"]))
+    said = [f"initialise s.empty with a count of 2 instead of {count} (row_max.ptx, lines 55, 65 and 75)"]
     other = "compute: put the arrive on s.empty outside elect_one(): each of the 32 lanes is counted"
     assert [each.said for each in given] == [*said, *([other] if lanes else [])]
-    assert {each.line for each in given} == {"row_max_fixed.cu:38", *(["row_max_fixed.cu:59"] if lanes else [])}
+    assert {each.line for each in given} == {"row_max.cu:38", *(["row_max.cu:60"] if lanes else [])}
 
 
 @pytest.mark.slow

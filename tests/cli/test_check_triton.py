@@ -20,7 +20,7 @@ sys.modules["triton.language"].dtype = lambda kind: Some(name=kind, primitive_bi
 sys.modules["triton.backends.compiler"].GPUTarget = lambda _, arch, warp: Some(arch=arch)
 active = sys.modules["triton.runtime.driver"].driver = Some(_active=None)
 active.set_active = lambda driver: setattr(active, "_active", driver)
-PTX = Path({str(ROOT)!r}, "docs/examples/row_max_fixed.ptx").read_text()
+PTX = Path({str(ROOT)!r}, "docs/examples/row_max.ptx").read_text()
 LAST = "row_max_param_3"
 PTX = PTX.replace(LAST + "\\n", f"{{LAST}},\\n.param .u64 global_scratch,\\n.param .u64 profile_scratch\\n", 1)
 
@@ -68,7 +68,7 @@ def _triton() -> None:
 
 
 def test_a_function_is_compiled_and_checked(call: Call) -> None:
-    answer = call("check", "k.py", "--set", "TILE=2", "--set", "n=1280", "--set", "rows=8", "--quick")
+    answer = call("check", "k.py", "--set", "TILE=2", "--set", "n=2048", "--set", "rows=8", "--quick")
     assert answer.code == 0, answer.err
     assert answer.out.startswith("row_max   grid 8 CTAs")
     assert "✓ proved: " in answer.out

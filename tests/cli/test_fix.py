@@ -70,7 +70,8 @@ def test_a_line_of_a_kernel_that_leads_past_an_arrive_is_deleted(call: Call, tmp
     for end in ("cu", "ptx", "json"):
         shutil.copy(EXAMPLES / f"row_max.{end}", tmp_path)
     call("check", "row_max.ptx", "--fix", "--write")
-    assert Path("row_max.cu").read_text() == (EXAMPLES / "row_max_fixed.cu").read_text()
+    before, after = (path.read_text().splitlines() for path in (EXAMPLES / "row_max.cu", Path("row_max.cu")))
+    assert after == before[:55] + before[56:]
 
 
 @pytest.mark.parametrize(

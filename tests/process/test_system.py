@@ -43,7 +43,7 @@ def said(words: Sequence[str], before: Sequence[str]) -> tuple[int, str, str]:
     "words",
     [
         ["check", "docs/examples/row_max.ptx", "--json"],
-        ["check", "docs/examples/row_max_fixed.ptx", "--json"],
+        ["check", "docs/examples/row_max.ptx", "--set", "n=2048", "--json"],
         ["check", "docs/examples/ring.py:ring", "--json"],
         ["check", "docs/examples/ring_forgets.py", "producer_consumer"],
         ["show", "docs/examples/row_max.ptx"],

@@ -135,16 +135,16 @@ class TestProtocols:
 class TestKernels:
     @pytest.mark.slow
     def test_each_launch_is_a_test(self, pytester: pytest.Pytester) -> None:
-        for name in ("row_max_fixed.ptx", "row_max_fixed.json"):
-            shutil.copy(KERNELS / name, pytester.path / name)
-        shutil.copy(KERNELS / "row_max_fixed.json", pytester.path / "row_max_fixed-2.json")
+        shutil.copy(KERNELS / "row_max.ptx", pytester.path / "right.ptx")
+        for name, length in (("right.json", "2048"), ("right-2.json", "4096")):
+            (pytester.path / name).write_text((KERNELS / "row_max.json").read_text().replace("1280", length))
         shutil.copy(KERNELS / "row_max.ptx", pytester.path / "without_a_launch.ptx")
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "-v")
         found.assert_outcomes(passed=2)
-        found.stdout.fnmatch_lines(["*.ptx::row_max_fixed PASSED*", "*.ptx::row_max_fixed-2 PASSED*"])
-        pytester.makepyprojecttoml('[tool.pipesim.launch]\n"*.ptx" = "row_max_fixed.json"')
+        found.stdout.fnmatch_lines(["*.ptx::right PASSED*", "*.ptx::right-2 PASSED*"])
+        pytester.makepyprojecttoml('[tool.pipesim.launch]\n"*.ptx" = "right.json"')
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--collect-only", "-qq")
-        assert found.outlines[:2] == ["row_max_fixed.ptx: 1", "without_a_launch.ptx: 1"]
+        assert found.outlines[:2] == ["right.ptx: 1", "without_a_launch.ptx: 1"]
 
     @pytest.mark.slow
     def test_the_place_of_a_kernels_finding_is_a_file_that_is_there(

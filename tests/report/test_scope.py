@@ -24,7 +24,7 @@ from pipesim.model.coverage import (
 from pipesim.model.finding import Verdict
 from pipesim.report.sentences.check import ctas_words, not_judged_words, scope_lines, scope_words
 
-KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
+KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max.ptx")
 SAID = (
     "for every CTA, at these parameters; global memory: disjoint across 2 CTAs; assuming that reads complete before "
     "the arrive that follows them (--strict-proxies, 1) and that pointers and tensor maps of the launch lead to "
@@ -33,7 +33,7 @@ SAID = (
 
 
 def report(strict: tuple[str, ...] | bool = ()) -> CheckReport:
-    return pipesim.check(KERNEL, strict=strict, quick=True).report
+    return pipesim.check(KERNEL, strict=strict, set={"n": 2048}, quick=True).report
 
 
 def test_the_verdict_of_a_kernel_has_three_parts() -> None:
@@ -72,7 +72,7 @@ def test_the_pattern_of_sizes_may_be_ruled_out() -> None:
 @pytest.mark.slow
 def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = tmp_path / "found.sarif"
-    assert main(["check", KERNEL, "--quick", "--json", "--sarif", str(written)]) == 0
+    assert main(["check", KERNEL, "--set", "n=2048", "--quick", "--json", "--sarif", str(written)]) == 0
     scope = json.loads(capsys.readouterr().out)["report"]["scope"]
     assert (scope["ctas"], scope["grid"]) == ([], 2)
     assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
@@ -83,7 +83,7 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
     assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [], 2)
     assert [each["name"] for each in verdict["assuming"]] == ["proxies", "buffers"]
-    assert main(["check", KERNEL, "--quick", "--format", "junit"]) == 0
+    assert main(["check", KERNEL, "--set", "n=2048", "--quick", "--format", "junit"]) == 0
     found = fromstring(capsys.readouterr().out).iter("property")
     assert [each.get("name") for each in found] == ["for", "global memory", "assuming", "not judged"]
 
@@ -91,7 +91,7 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
 @pytest.mark.slow
 def test_which_ctas_were_followed() -> None:
     assert ctas_words(report().scope) == "every CTA"
-    assert ctas_words(pipesim.check(KERNEL, set={"cta": 1}, quick=True).report.scope) == "CTA 1 of 2"
+    assert ctas_words(pipesim.check(KERNEL, set={"n": 2048, "cta": 1}, quick=True).report.scope) == "CTA 1 of 2"
     assert "for every CTA" in scope_words(pipesim.check("producer_consumer", quick=True, ctas=4).report)
 
 
