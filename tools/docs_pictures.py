@@ -19,12 +19,12 @@ from tools.stage_states import diagram, states_svg
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 _ORDER = ("epilogue_residual", "-p", "first_tile_only=0", "-p", "tiles=8", "-p", "k_iters=1")
-_ATTENTION = "traces/h200/attention_sm90-bn128-d128-f0-kb8-nc2-p1-qs1-s900-st2-g1.parquet"
+_RING = "traces/h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 #: Each picture, and what `pipesim export` is given for it.
 PICTURES: dict[str, tuple[str, ...]] = {
     "load-order-hang.svg": (*_ORDER, "--to", "svg", "--picture", "hang"),
     "hang.svg": ("docs/examples/row_max.ptx", "--to", "svg", "--picture", "counterexample"),
-    "attention.svg": ("attention_sm90", _ATTENTION, "--to", "svg", "--between", "0..2500"),
+    "ring.svg": ("producer_consumer", _RING, "--to", "svg", "--between", "0..1500"),
 }
 
 DRAWN = ("proved.svg",)  #: by hand
