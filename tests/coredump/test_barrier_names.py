@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
-from pipesim.cli.main import main
 from pipesim.coredump.dump import open_dump
 from tests.coredump.test_hangs import DUMPS
 
@@ -37,15 +36,6 @@ def test_barriers_have_the_names_of_the_source(name: str, tmp_path: Path) -> Non
     assert [each.name for each in lacking] == NAMES[name]
     waits = {each.barrier for each in group.deadlock.blocked}
     assert {each.name.partition(" ")[2] for each in lacking if each.waiting} <= waits
-
-
-@pytest.mark.long
-def test_a_hang_is_predicted_in_the_same_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["autopsy", str(beside_sources("missing_arrive.h200", tmp_path)), "--check"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "would send the arrival next (missing_arrive.cu:11), but waits for ring.empty[1]" in said
-    assert "compute_2/2 (warp 3) did not arrive on ring.empty[1]: this branch" in said
-    assert "missing_arrive.cu:17 if (warp * 32 >= rows) continue;" in said
 
 
 @pytest.mark.sampled(1, 1)

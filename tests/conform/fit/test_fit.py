@@ -1,11 +1,11 @@
 """A fit finds the constants that recordings were made with, and says which of them the recordings do not determine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from pipesim.conform.fit.observation import RunObservation, Vector, observe
+from pipesim.conform.fit.observation import RunObservation, observe
 from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import propose
 from pipesim.conform.fit.solve import fit_profile
@@ -48,22 +48,6 @@ def test_known_constants_are_recovered() -> None:
         assert off < 0.3 * abs(each.base - TRUE[each.name]), each
     before, after = (max(max(abs(each)) for each in off) for off in (fit.before, fit.after))
     assert after < 2 < 5 < before
-
-
-@pytest.mark.long
-def test_a_fit_takes_few_simulations() -> None:
-    """Slopes take one simulation for each value and observation, and are taken a few times only."""
-    problem = FitProblem(observations(device(**TRUE), RINGS[:1] * 13), BASE, frozenset(TRUE) - {"work.issue"})
-    asked = [0]
-
-    def counting(parts: Sequence[tuple[int, Profile]]) -> list[Vector]:
-        asked[0] += len(parts)
-        return [problem.observations[n].deviations(profile) for n, profile in parts]
-
-    with problem.evaluated_by(counting):
-        fit_profile(problem)
-    assert len(problem.start) == 3
-    assert asked[0] < 20 * len(problem.observations) * len(problem.start)
 
 
 @pytest.mark.slow
