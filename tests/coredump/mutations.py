@@ -1,12 +1,7 @@
-"""Core dumps with damage: a few bytes of headers, tables, registers or code, or a cut end. For the tests and by hand:
-``python -m tests.coredump.mutations FIRST END DUMP``.
-"""
+"""Core dumps with damage: a few bytes of headers, tables, registers or code, or a cut end."""
 
-import lzma
 import random
 import struct
-import sys
-from pathlib import Path
 
 from pipesim.answers.autopsy.autopsy import autopsy_of
 from pipesim.coredump.dump import CoreDump
@@ -42,9 +37,3 @@ def outcome(data: bytes) -> str:
     except CoreDumpError:
         return "refused"
     return "findings" if report.findings else "none"
-
-
-if __name__ == "__main__":
-    whole = lzma.decompress(Path(sys.argv[3]).read_bytes())
-    found = [outcome(damaged(whole, seed)) for seed in range(int(sys.argv[1]), int(sys.argv[2]))]
-    print({each: found.count(each) for each in sorted(set(found))})

@@ -12,46 +12,30 @@ from pipesim.launches.observe.limits import Limits
 pytestmark = pytest.mark.slow  # a C compiler makes what observes
 
 
-def several(count: int) -> list[object]:
-    return [word for number in range(count) for word in ("number", number, "launch", "copy__8_4")]
-
-
-def test_once(observed, ptx):
-    ran = observed("data", ptx, *several(4), "launch", "other__8", limits=Limits(once=True))
-    assert [each.kernel for each in ran.records.launches] == ["copy__8_4", "other__8"]
-    counts = {each.kernel: (each.launches, each.distinct, each.left_out) for each in ran.records.counts}
-    assert counts == {"copy__8_4": (4, 4, 3), "other__8": (1, 1, 0)}
-
-
-def test_a_limit_on_launches(observed, ptx):
-    ran = observed("data", ptx, *several(5), limits=Limits(launches=2))
-    assert len(ran.records.launches) == 2
-    assert [(each.launches, each.distinct, each.left_out) for each in ran.records.counts] == [(5, 5, 3)]
-
-
-def test_a_limit_on_bytes(observed, ptx):
-    ran = observed("data", ptx, *several(9), limits=Limits(nbytes=20_000))
-    assert len(ran.records.launches) == 2  # each with 4,096 bytes of memory
-    assert [(each.launches, each.left_out) for each in ran.records.counts] == [(9, 7)]
-    assert ran.records.notes == ["the limit on bytes was reached: further launches are counted only"]
-
-
-def test_ptx_beyond_the_limit(observed, ptx):
-    ran = observed("data", ptx, "launch", "copy__8_4", limits=Limits(nbytes=10))
-    assert ran.records.launches == []
-    assert list(ran.spool.glob("*.ptx")) == []
-    assert [each.launches for each in ran.records.counts] == [1]
+COPY, GEMM = "copy__8_4", "gemm__8"
+FULL = "the limit on bytes was reached: further launches are counted only"
 
 
 @pytest.mark.parametrize(
-    ("patterns", "kernels"),
-    [((), ["copy__8_4", "gemm__8"]), (("ge*", "x"), ["gemm__8"]), (("[!c]*",), ["gemm__8"]), (("GE*",), [])],
+    ("limits", "kept", "counts", "notes"),
+    [
+        (Limits(), [COPY] * 4 + [GEMM], {COPY: (4, 4, 0), GEMM: (1, 1, 0)}, []),
+        (Limits(once=True), [COPY, GEMM], {COPY: (4, 4, 3), GEMM: (1, 1, 0)}, []),
+        (Limits(launches=2), [COPY, COPY], {COPY: (4, 4, 2), GEMM: (1, 1, 1)}, []),
+        (Limits(nbytes=20_000), [COPY, COPY], {COPY: (4, 4, 2), GEMM: (1, 1, 1)}, [FULL]),  # 4,096 bytes of memory each
+        (Limits(nbytes=10), [], {COPY: (4, 0, 0), GEMM: (1, 0, 0)}, [FULL]),
+        (Limits(("ge*", "x")), [GEMM], {GEMM: (1, 1, 0)}, []),
+        (Limits(("[!c]*",)), [GEMM], {GEMM: (1, 1, 0)}, []),
+        (Limits(("GE*",)), [], {}, []),
+    ],
 )
-def test_patterns(observed, ptx, patterns, kernels):
-    ran = observed("data", ptx, "launch", "copy__8_4", "launch", "gemm__8", limits=Limits(patterns))
-    assert [each.kernel for each in ran.records.launches] == kernels
-    assert sorted(each.kernel for each in ran.records.counts) == kernels
-    assert len(ran.records.processes) == 1
+def test_limits(observed, ptx, limits, kept, counts, notes):
+    several = [word for number in range(4) for word in ("number", number, "launch", COPY)]
+    ran = observed("data", ptx, *several, "launch", GEMM, limits=limits)
+    assert [each.kernel for each in ran.records.launches] == kept
+    assert {each.kernel: (each.launches, each.distinct, each.left_out) for each in ran.records.counts} == counts
+    assert (ran.records.notes, any(ran.spool.glob("*.ptx"))) == (notes, bool(kept))
+    assert len(ran.records.processes) == (limits.nbytes > 10)
 
 
 def test_another_profiler_is_said(observed, ptx):
