@@ -16,6 +16,7 @@ from pipesim.model.finding import Deadlock
 from pipesim.ptx.launch.values import Number, TensorMap
 from pipesim.targets import find
 from tests.coredump.test_hangs import DUMPS
+from tests.support.lanes import slow_but
 from tests.support.present import present
 
 MISSING = str(DUMPS / "missing_arrive.h200.elf.xz")
@@ -27,13 +28,29 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
-def test_check_predicts_the_hang_and_says_why_the_arrive_did_not_come(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, MISSING, "--check")
-    assert "✓ check predicts this hang: all warps wait for the same" in text
-    assert "compute_2/2 (warp 3) did not arrive on missing_arrive.cu:7[4]: this branch led it past its arrive" in text
-    assert "(missing_arrive.cu:19), since 96 >= 96, the 5th time" in text
-    assert re.search(r"0x1020 missing_arrive.cu:7\[4\] +1 +3 of 4", text)
+#: What is said of a dump that is checked.
+CHECKED = {
+    "missing_arrive": (
+        "✓ check predicts this hang: all warps wait for the same",
+        "compute_2/2 (warp 3) did not arrive on missing_arrive.cu:7[4]: this branch led it past its arrive",
+        "(missing_arrive.cu:19), since 96 >= 96, the 5th time",
+    ),
+    "flag_not_set": (
+        "its PTX reaches this hang: while a warp waits for global memory, all others wait for the same",
+        "check assumes that the loop at flag_not_set.cu:8 (_Z12flag_not_setPKfPfPVjPKj.ptx:51)",
+    ),
+    "one_of_64": (  # of CTAs that differ one that hangs is followed
+        "this branch ended its way to the arrive (one_of_64.cu:11), since 9 >= 9, the 9th time",
+    ),
+    "missing_arrive_bare": ("not checked: there is no PTX in the dump: compile with -lineinfo",),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(["missing_arrive_bare"], CHECKED))
+def test_what_check_says_of_the_launch(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    text = said(capsys, str(DUMPS / f"{name}.h200.elf.xz"), "--check")
+    assert [each for each in CHECKED[name] if each not in text] == []
+    assert name != "missing_arrive" or re.search(r"0x1020 missing_arrive.cu:7\[4\] +1 +3 of 4", text)
 
 
 def program_of(name: str, folder: Path) -> DumpedProgram:
@@ -87,13 +104,6 @@ def test_another_state_is_not_that_of_the_dump(other: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_what_check_takes_for_granted_of_a_word_that_warps_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, str(DUMPS / "flag_not_set.h200.elf.xz"), "--check")
-    assert "its PTX reaches this hang: while a warp waits for global memory, all others wait for the same" in text
-    assert "check assumes that the loop at flag_not_set.cu:8 (_Z12flag_not_setPKfPfPVjPKj.ptx:51)" in text
-
-
-@pytest.mark.slow
 def test_the_launch_is_saved_and_can_be_checked_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "saved"
     assert f"{folder}/_Z14missing_arrivePKfPfi.ptx" in said(capsys, MISSING, "--save-launch", str(folder))
@@ -130,17 +140,6 @@ def test_ptx_from_a_folder_such_as_a_cache_has_the_parameters_of_the_machine_cod
     (tmp_path / "again.ptx").write_text(made.ptx.replace("96, 128, %p4", "128, 128, %p4"), encoding="utf-8")
     assert "has 2 different ones of this kernel with the" in launch_of_dump(dump, dump.grids[0], tmp_path).reason
     assert "none of the 1 with this" in launch_of_dump(dump, dump.grids[0], tmp_path / "wider.ptx").reason
-
-
-@pytest.mark.slow
-def test_of_ctas_that_differ_one_that_hangs_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
-    report = said(capsys, str(DUMPS / "one_of_64.h200.elf.xz"), "--check")
-    assert "this branch ended its way to the arrive (one_of_64.cu:11), since 9 >= 9, the 9th time" in report
-
-
-def test_without_ptx_it_is_said_why_the_launch_is_not_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    report = said(capsys, str(DUMPS / "missing_arrive_bare.h200.elf.xz"), "--check")
-    assert "not checked: there is no PTX in the dump: compile with -lineinfo" in report
 
 
 def test_an_anonymous_autopsy_names_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,9 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from tests.support.present import present
 from tests.support.role_chains import Link, chain
-from tests.support.timed_ring import TOY, stamps, toy
+from tests.support.timed_ring import TOY, Ring, stamps, toy
 from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import ring as ring_of
 
 SMALL = st.integers(0, 40)
 SMOOTH = {
@@ -57,32 +58,46 @@ def bound(program: Program, profile: Profile) -> Bound:
     return present(least_period(program, profile))
 
 
+# A trip of the toy ring: the producer waits 5, expects 4, copies 6, loops 2; a consumer waits 5, reads 2, arrives 7,
+# loops 2; the engine takes 4. Round the ring: 4 to the copy's issue, 54 for it, 3 + 5 for the two waits, 2 to read, 2
+# until the arrive is seen.
+AROUND = "the critical cycle load's copy → full → use's arrive → empty"
+CONSUMED = "the critical cycle load's copy → p0.full → r0's arrive → p0.empty"
+
+
 @pytest.mark.parametrize(
-    ("by", "links", "cycles"),
+    ("by", "cycles", "program", "prices"),
     [
+        # waits 5 + 5, work 91, arrives 7 + 7, loop 2
+        ("the iteration of r1", 117, chain([Link(3, 20), Link(3, 90), Link(3, 20)]), {}),
+        ("the matrix engine", 150, chain([Link(4, engine=150), Link(4, 20)]), {}),
+        (CONSUMED, 136, chain([Link(1, 60), Link(4, 10)]), {}),
+        (CONSUMED + " over 2 iterations", 39, chain([Link(2, 2), Link(4, 10)]), {}),
         (
-            "the iteration of r1",
-            [Link(3, 20), Link(3, 90), Link(3, 20)],
-            117,
-        ),  # waits 5 + 5, work 91, arrives 7 + 7, loop 2
-        ("the matrix engine", [Link(4, engine=150), Link(4, 20)], 150),
-        ("the critical cycle load's copy → p0.full → r0's arrive → p0.empty", [Link(1, 60), Link(4, 10)], 136),
-        (
-            "the critical cycle load's copy → p0.full → r0's arrive → p0.empty over 2 iterations",
-            [Link(2, 2), Link(4, 10)],
-            39,
+            "the critical cycle r0's arrive → p1.full → r1's arrive → p1.empty",
+            135,
+            chain([Link(4, 20), Link(1, 90)]),
+            {},
         ),
-        ("the critical cycle r0's arrive → p1.full → r1's arrive → p1.empty", [Link(4, 20), Link(1, 90)], 135),
-        ("the critical cycle r0's commit → p1.full → r1's arrive → p1.empty", [Link(4, engine=50), Link(1, 50)], 201),
+        (
+            "the critical cycle r0's commit → p1.full → r1's arrive → p1.empty",
+            201,
+            chain([Link(4, engine=50), Link(1, 50)]),
+            {},
+        ),
+        ("the iteration of load", 17, ring_of(Ring(stages=8, tiles=64)), {}),
+        ("the iteration of use", 47, ring_of(Ring(stages=8, tiles=64, work=30)), {}),
+        ("the copy engine", 40, ring_of(Ring(stages=8, tiles=64)), {"copy_bytes_per_kcycle": 1_600}),
+        (AROUND, 70, ring_of(Ring(stages=1, tiles=64)), {}),
+        (AROUND + " over 2 iterations", 35, ring_of(Ring(stages=2, tiles=64)), {}),
     ],
 )
-def test_what_sets_the_period_of_a_chain(by: str, links: list[Any], cycles: int) -> None:
-    program = chain(links).flatten({})
-    found = bound(program, toy())
+def test_what_sets_the_period(by: str, cycles: int, program: Protocol, prices: dict[str, int]) -> None:
+    flat, profile = program.flatten({}), toy(**prices)
+    found = bound(flat, profile)
     assert found.by == by
     assert dict(found.terms)[by] == found.period_millicycles == max(value for _, value in found.terms)
-    assert period(program, toy()) == found.period_millicycles  # and here it is reached
-    assert found.period_millicycles == 1000 * cycles
+    assert period(flat, profile) == found.period_millicycles == 1000 * cycles  # and here it is reached
 
 
 #: A chip whose copies hold up no attention kernel.
@@ -162,29 +177,6 @@ def test_no_chain_is_faster_than_its_bound(links: list[Any], prices: dict[str, i
     found = present(least_period(program, profile, traced=traced))
     result = simulate(program, profile, traced=traced)
     assert 1000 * result.cycles >= found.period_millicycles * (tiles - sum(link.stages for link in links))
-
-
-# A trip of the toy ring: the producer waits 5, expects 4, copies 6, loops 2; a consumer waits 5, reads 2, arrives 7,
-# loops 2; the engine takes 4. Round the ring: 4 to the copy's issue, 54 for it, 3 + 5 for the two waits, 2 to read, 2
-# until the arrive is seen.
-AROUND = "the critical cycle load's copy → full → use's arrive → empty"
-
-
-@pytest.mark.parametrize(
-    ("by", "cycles", "shape", "prices"),
-    [
-        ("the iteration of load", 17, {"stages": 8}, {}),
-        ("the iteration of use", 47, {"stages": 8, "work": 30}, {}),
-        ("the copy engine", 40, {"stages": 8}, {"copy_bytes_per_kcycle": 1_600}),
-        (AROUND, 70, {"stages": 1}, {}),
-        (AROUND + " over 2 iterations", 35, {"stages": 2}, {}),
-    ],
-)
-def test_each_law_of_a_ring_can_bind(by: str, cycles: int, shape: dict[str, int], prices: dict[str, int]) -> None:
-    program, profile = ring(tiles=64, **shape), toy(**prices)
-    found = bound(program, profile)
-    assert (found.by, found.period_millicycles) == (by, 1000 * cycles)
-    assert period(program, profile) == found.period_millicycles  # and here it is reached
 
 
 def test_it_is_silent_about_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,42 +86,33 @@ def cta(*code: str, barriers: int = 1, counts: Sequence[int] = (1, 1), slots: in
     )
 
 
-def test_an_arrive() -> None:
-    ring = cta("ARRIVE", WAIT)
-    assert earliest(ring, [1000], [0, 1000]) == 1030
-    assert earliest(ring, [1000], [0, 1000], order=20) == 1010
+PART = "ARRIVE expect=32; TMA_LOAD bytes=64 item=0; ARRIVE expect=32"  #: 32 of 64 bytes: there as soon as 16 ever were
+EXPECTED, COPIED = "ARRIVE expect=64", "TMA_LOAD bytes=64 item=0"
+ARRIVED, TWICE = cta("ARRIVE", WAIT), cta("ARRIVE", "ARRIVE", WAIT, counts=(2,))
 
 
-def test_the_last_of_several_arrives() -> None:
-    ring = cta("ARRIVE", "ARRIVE", WAIT, counts=(2,))
-    assert earliest(ring, [1000], [2000], [0, 2000]) == 2030
-    assert earliest(ring, [2000], [1000], [0, 2000]) == 2030
+@pytest.mark.parametrize(
+    ("program", "stamps", "cycle"),
+    [
+        (ARRIVED, ([1000], [0, 1000]), 1030),
+        (ARRIVED, ([1000], [5000, 5000]), 5000),  # a wait that came long after
+        (TWICE, ([1000], [2000], [0, 2000]), 2030),
+        (TWICE, ([2000], [1000], [0, 2000]), 2030),
+        # a cp.async arrive leaves no record: as early as the one before it, here an arrive on another barrier
+        (cta("ARRIVE barrier=1; CP_ASYNC_ARRIVE lanes=1 noinc=1", WAIT, barriers=2), ([1000], [0, 1000]), 1090),
+        (cta(f"{EXPECTED}; {COPIED}", WAIT), ([1000, 1010], [0, 1010]), 1310),
+        (cta(f"{COPIED}; {EXPECTED}", WAIT), ([1000, 1010], [0, 1010]), 1300),
+        (cta(f"{COPIED}; {EXPECTED}", WAIT), ([1000, 1500], [0, 1500]), 1530),  # the arrive came late
+        (cta(PART, f"{WAIT}; WAIT parity=1"), ([1000, 1010, 9000], [0, 1500, 9000, 9030]), 9030),
+        (cta(PART, WAIT), ([1000, 1010, 9000], [0, 1010]), 1110),
+    ],
+)
+def test_a_wait_returns_at_the_earliest(program: Program, stamps: Sequence[Sequence[int]], cycle: int) -> None:
+    assert earliest(program, *stamps) == cycle
 
 
-def test_a_wait_that_came_long_after_keeps_the_bound_too() -> None:
-    assert earliest(cta("ARRIVE", WAIT), [1000], [5000, 5000]) == 5000
-
-
-def test_an_arrive_without_a_record_is_as_early_as_the_record_before_it() -> None:
-    """A cp.async arrive leaves none: here it follows an arrive on another barrier."""
-    ring = cta("ARRIVE barrier=1; CP_ASYNC_ARRIVE lanes=1 noinc=1", WAIT, barriers=2)
-    assert earliest(ring, [1000], [0, 1000]) == 1090
-
-
-def test_a_copy() -> None:
-    one = cta("ARRIVE expect=64; TMA_LOAD bytes=64 item=0", WAIT)
-    assert earliest(one, [1000, 1010], [0, 1010]) == 1310
-    other = cta("TMA_LOAD bytes=64 item=0; ARRIVE expect=64", WAIT)
-    assert earliest(other, [1000, 1010], [0, 1010]) == 1300
-    assert earliest(other, [1000, 1500], [0, 1500]) == 1530  # the arrive that expects its bytes came late
-
-
-def test_a_part_of_a_copy_that_completes_a_phase() -> None:
-    """32 of 64 bytes are expected: they may be there as soon as 16 were ever."""
-    part = cta("ARRIVE expect=32; TMA_LOAD bytes=64 item=0; ARRIVE expect=32", f"{WAIT}; WAIT parity=1")
-    assert earliest(part, [1000, 1010, 9000], [0, 1500, 9000, 9030]) == 9030
-    only = cta("ARRIVE expect=32; TMA_LOAD bytes=64 item=0; ARRIVE expect=32", WAIT)
-    assert earliest(only, [1000, 1010, 9000], [0, 1010]) == 1110
+def test_stamps_may_be_off_by_the_uncertainty_of_their_order() -> None:
+    assert earliest(ARRIVED, [1000], [0, 1000], order=20) == 1010
 
 
 def pair(*code: str, barriers: int = 1) -> Program:

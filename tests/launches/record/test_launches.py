@@ -102,26 +102,26 @@ def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("given", "launched", "reason"),
     [
-        ({"variable": 0}, "the driver does not load the instrumented kernel"),
-        ({"memory": 8}, "there is no memory for its buffer of 16 bytes"),
+        ({"variable": 0}, OWN, "the driver does not load the instrumented kernel"),
+        ({"memory": 8}, OWN, "there is no memory for its buffer of 16 bytes"),
+        ({"writes": bytes(16)}, INSTRUMENTED, "the driver launched the program's own kernel: it left no record"),
+        (
+            {"error": 719, "writes": None},
+            INSTRUMENTED,
+            "its records were lost: the driver's error 719; give a deadline",
+        ),
     ],
 )
-def test_what_cannot_be_recorded_is_launched_as_it_is_and_said_once(tmp_path: Path, given: Any, reason: str) -> None:
+def test_what_cannot_be_recorded_is_launched_and_said_once(
+    tmp_path: Path, given: Any, launched: int, reason: str
+) -> None:
     world = World(tmp_path, RecordOptions(launches=2), **given)
     world.launch()
     world.launch()
-    assert world.launched == [OWN, OWN]
+    assert world.launched == [launched] * 2
     assert [(line["file"], line["reason"]) for line in world.lines()] == [("", reason)]
-
-
-def test_a_driver_that_launches_the_program_s_own_kernel_all_the_same(tmp_path: Path) -> None:
-    world = World(tmp_path, writes=bytes(16))
-    world.launch()
-    assert [each["reason"] for each in world.lines()] == [
-        "the driver launched the program's own kernel: it left no record"
-    ]
 
 
 def test_a_kernel_that_cannot_be_instrumented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,14 +179,6 @@ def test_a_program_of_the_command_is_ended_where_its_kernel_is_not(
     assert (world.end(), sent) == (LaunchEnd.RUNNING, [signal.SIGKILL])
     assert ("free", BUFFER) not in world.driver.log  # the kernel may still write there
     assert "its records so far are kept, and this process is ended" in capsys.readouterr().err
-
-
-def test_one_that_traps_loses_them_in_device_memory(tmp_path: Path) -> None:
-    world = World(tmp_path, error=719, writes=None)
-    world.launch()
-    assert [line["reason"] for line in world.lines()] == [
-        "its records were lost: the driver's error 719; give a deadline"
-    ]
 
 
 def test_ctrl_c_keeps_the_records_and_goes_on_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
