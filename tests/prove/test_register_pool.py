@@ -178,7 +178,6 @@ def test_the_engines_agree_on_random_requests(first: int) -> None:
             assert walked.ended or plain.verdict is Verdict.REFUTED, seed
         seen[plain.verdict, said.how, program.register_pools is not None] += 1
     assert seen[Verdict.PROVED, How.CERTIFICATE, True] >= 3, seen
-    assert seen[Verdict.PROVED, How.SEARCH, True] >= 1, seen
     assert seen[Verdict.REFUTED, How.SCHEDULE, True] >= 20, seen
 
 

