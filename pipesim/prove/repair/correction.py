@@ -7,7 +7,7 @@ from itertools import chain
 
 from pipesim.explain.causes import is_unserved
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
+from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
@@ -29,9 +29,10 @@ from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.changes.meeting_points import of_met_signals, of_signals_for_all, of_uses
 from pipesim.prove.repair.changes.numbers import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
+from pipesim.prove.repair.handovers import readers_of
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind, fits_words, words_of
 from pipesim.prove.repair.side_effects import leaves_more, serialised
-from pipesim.prove.repair.sites import barrier_of, operations_of
+from pipesim.prove.repair.sites import barrier_of, operations_of, pairs
 from pipesim.prove.repair.wording.added_line import AddedLine, added_line, beside, line_of
 from pipesim.prove.repair.wording.sentences import sentence
 
@@ -263,13 +264,16 @@ def _of_pipelines(
     """What may correct a hang, or a fault of any other kind: changes of what agents do with barriers and words."""
     fault, groups, talk = refuted.fault, groups_of(program, refuted), program.words_cta >= 0
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
-    unserved = any(is_unserved(program, each, asked) for each in blocked)
+    unserved = {each.agent for each in blocked if is_unserved(program, each, asked)}
+    roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in unserved])
+    if roles:  # those that signal some stages of groups of which nothing signals the one that is waited for
+        roles |= {role for role, group in pairs(asked, lambda op: op[0] in SIGNALS) if group in groups}
     at = (
         operations_of(fault) if fault is not None and fault.kind is not FaultKind.INVALIDATED else ()
     )  # the inval is as likely
     sites = [program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0]
     several = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
-    roles = frozenset(program.agents[agent].role for agent, _ in at) if several else frozenset()
+    roles = frozenset(program.agents[agent].role for agent, _ in at) if several else roles
     raced = {site.about for site in sites} if several and fault is not None and fault.kind is FaultKind.RACE else set()
     found: Iterator[Ranked] = merge(
         invals(program, fault), repairs(program, groups, roles, asked, frozenset(sites)), key=_rank

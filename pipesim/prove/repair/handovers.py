@@ -11,6 +11,7 @@ from pipesim.model.groups import (
     COMMITS,
     ENGINE_ACCESSES,
     PARITY_WAITS,
+    READS_MEMORY,
     SIGNALS,
     TOUCHES_MEMORY,
     WRITES_MEMORY,
@@ -54,6 +55,15 @@ def _cells(program: Program, agents: Collection[int], by: Set[int] = TOUCHES_MEM
     """The cells of what agents access by these operations; a multicast's in every CTA that it names a place in."""
     used = {operand(op, "access") for agent in agents for op in program.code[agent] if op[0] in by}
     return {cell for access in used for cell in range(*program.cells[access])}
+
+
+def readers_of(program: Program, agents: Collection[int]) -> frozenset[str]:
+    """The roles of these agents, and those that read what they write; () if none does."""
+    written, own = _cells(program, agents, WRITES_MEMORY), {program.agents[agent].role for agent in agents}
+    others = {
+        each.role for n, each in enumerate(program.agents) if not written.isdisjoint(_cells(program, [n], READS_MEMORY))
+    }
+    return frozenset(own | others) if others - own else frozenset()
 
 
 def phases_of_writes(program: Program, group: str) -> dict[tuple[int, int], tuple[int, int]]:

@@ -243,7 +243,7 @@ _KERNELS = [
     ),
     _in(
         right_ring, "all_not_waited_for", "RACE, UNINITIALISED_READ", {AWAIT: "pass"},
-        "consumer waits for late, with parity 0 in the first lap, before it uses the bytes that this is about",
+        "consumer waits for late, with parity 0 in the first lap, before each round of the read of tile",
         base=ALL_AT_ONCE,
     ),
     _in(

@@ -204,6 +204,10 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         engine, role = operand(op, "engine"), team_of(program, reader)
         by_threads = program.code[writer][written][0] in ACCESSES
         yield from _earlier_waits(program, role, reader, engine) if by_threads else ()
+        if by_threads and writer != reader:  # they meet after their last instruction before the transfer: the fence
+            before = reversed(program.instructions[reader][:read])
+            last = next((site for site in before if executes_everywhere(program, role, site)), None)
+            yield from _meetings(program, role, last, 2, 1) if last is not None else ()
         ends = (site for site in program.instructions[reader][read:] if site.op in SIGNALS | {int(Op.WAIT_GROUP)})
         signal = next(ends, NOWHERE)
         of_engine = [op for op in program.code[reader] if on_engine(op, {int(Op.COMMIT), int(Op.WAIT_GROUP)}, engine)]

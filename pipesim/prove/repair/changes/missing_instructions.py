@@ -10,7 +10,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.changes.additions import first_arrives
 from pipesim.prove.repair.changes.numbers import arrivals_of, count_of
-from pipesim.prove.repair.handovers import arriving_on, first_parities, returned_after, shares_memory
+from pipesim.prove.repair.handovers import arriving_on, first_parities, readers_of, returned_after, shares_memory
 from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
     ARRIVES,
@@ -122,7 +122,8 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     for kind in (K.PHASES, K.STAGES):
         for pair in waits:
             likely, slip = first_parities(program, *pair), 5 if program.coverage.extracted and kind is K.PHASES else 6
-            yield from ((4 if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
+            once = 3 * _waits_once(program, *pair)  # with the other parity it does not wait at all
+            yield from ((4 + once * start if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
     given = pairs(program, arrives)
     for role in roles_of(program):
         ends = [group for one, group in given if one == role]
@@ -179,6 +180,14 @@ def _of_first_turns(program: Program) -> Iterator[Ranked]:
             yield 3, replace(every[0], also=tuple(every[1:]))
 
 
+def _waits_once(program: Program, role: str, group: str) -> bool:
+    """True if no agent of the role waits for a barrier of the group more than once."""
+    waits = [
+        (agent, barrier_of(op)) for agent, _, op, site in executions(program, role, PARITY_WAITS) if site.about == group
+    ]
+    return len(set(waits)) == len(waits)
+
+
 def _of_a_wait(
     program: Program, role: str, group: str, ends: list[str], waits: list[tuple[str, str]]
 ) -> Iterator[Ranked]:
@@ -213,7 +222,11 @@ def of_partners(program: Program) -> Iterator[Ranked]:
 
 
 def _of_first_arrives(program: Program) -> Iterator[Ranked]:
-    """Arrives on every stage of a group before its loop, of a role that arrives there in it."""
+    """Arrives on every stage of a group before its loop, of a role that arrives there in it.
+
+    Less likely in a kernel of which other waits begin with the parity of the phase before the first.
+    """
+    rank = 6 if program.coverage.extracted and _begins_before(program) else 4
     for role in roles_of(program):
         for group in dict.fromkeys(site.about for site in sites_of(program, role, {int(Op.ARRIVE)})):
             first, mine = Repair(K.PRIME, role, group), members(program, role)
@@ -221,12 +234,12 @@ def _of_first_arrives(program: Program) -> Iterator[Ranked]:
             late = [me.agent for me in codes if first_arrives(me, first) != me.same]
             primed = any(_begins_with(program, n, group) for n in mine if n not in late)
             names = " and ".join(map(program.agent_name, late)) if primed else ""
-            yield 4, replace(first, past=NOWHERE._replace(about=names))
+            yield rank, replace(first, past=NOWHERE._replace(about=names))
             given = (program.barriers[barrier_of(op)] for me in codes for op in me.code
                      if op[0] == Op.ARRIVE and not operand(op, "expect"))  # fmt: skip
             stages = {each.stage for each in given if each.name == group}
             if len(stages) == 1 < len(stages_of(program, mine[0], group)):
-                yield 4, replace(first, was=min(stages))
+                yield rank, replace(first, was=min(stages))
 
 
 def _begins_with(program: Program, agent: int, group: str) -> bool:
@@ -235,6 +248,14 @@ def _begins_with(program: Program, agent: int, group: str) -> bool:
         if site.op in PARITY_WAITS or (site.op == Op.ARRIVE and site.about == group):
             return site.op == Op.ARRIVE
     return False
+
+
+def _begins_before(program: Program) -> bool:
+    """True if some agent waits for a barrier first with parity 1."""
+    firsts: dict[tuple[int, int], int] = {}
+    for agent, _, op, _ in executions(program, ops=PARITY_WAITS):
+        firsts.setdefault((agent, barrier_of(op)), operand(op, "parity"))
+    return 1 in firsts.values()
 
 
 def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
@@ -248,8 +269,19 @@ def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
         after = sites_of(program, role, TOUCHES_MEMORY | {int(Op.WAIT_GROUP)})
         for threads in sorted(set(asked.values())):
             numbers = sorted(n for n, each in asked.items() if each == threads)
-            rank = 4 + (not set(arrived_at(program, role)).isdisjoint(numbers))  # in its loop already
+            rank = 2 if _lacks(program, members(program, role)[0], numbers[0], threads) else 4
+            rank += not set(arrived_at(program, role)).isdisjoint(numbers)  # in its loop already
             yield from ((rank, Repair(K.PRIME, role, numbered(numbers), threads, at=site)) for site in after)
+
+
+def _lacks(program: Program, agent: int, number: int, threads: int) -> bool:
+    """True if as many threads are missing at a named barrier as those of this agent alone, which writes for others."""
+    me, come = program.agents[agent], 0
+    for each, code in zip(program.agents, program.code, strict=True):
+        if each.cta == me.cta and any(program.named_barrier(op) == number for op in code):
+            come += each.lanes.bit_count()
+    alone = len(members(program, me.role)) == program.ctas
+    return alone and come + me.lanes.bit_count() == threads and bool(readers_of(program, [agent]))
 
 
 def _of_both_halves(program: Program) -> Iterator[Ranked]:

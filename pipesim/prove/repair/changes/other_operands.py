@@ -16,6 +16,7 @@ from pipesim.prove.repair.changes.missing_instructions import given_back_after
 from pipesim.prove.repair.changes.numbers import count_of
 from pipesim.prove.repair.changes.operand_changes import may_expect
 from pipesim.prove.repair.changes.places import passes_by, slots_of_items, turn_of, uses_in_turn, waits_in_turn
+from pipesim.prove.repair.handovers import waited_before
 from pipesim.prove.repair.kinds import NOWHERE, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
     barrier_of,
@@ -83,9 +84,9 @@ def _on_another(
             if sizes[other] != sizes[group] and len(sizes[other]) > 1 and rank > 2:
                 continue
             for site in sites:
-                moved = Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
                 turn = done == "waits" and rank == 2 and other in mine.get("gives back", ())
                 turn = turn and given_back_after(program, role, site).about != other  # whose end comes later
+                moved = Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
                 yield rank + turn, moved
                 copies = _copies_after(program, role, site) if done == "expects" and len(sites) > 1 else []
                 if copies:
@@ -108,11 +109,28 @@ def _swaps(program: Program, role: str, mine: _BarrierUses) -> Iterator[Ranked]:
     for done, at in (("gives back", NOWHERE), ("waits", NOWHERE._replace(op=int(Op.WAIT)))):
         for one, other in combinations(mine.get(done, ()), 2):
             if sizes[one] == sizes[other]:
-                yield 5, Repair(K.SWAP, role, f"{one},{other}", at=at)
+                rank = 2 if done == "gives back" and _is_swapped(program, role, one, other) else 5
+                yield rank, Repair(K.SWAP, role, f"{one},{other}", at=at)
     every = dict.fromkeys(group for groups in mine.values() for group in groups)
     for one, other in combinations(every, 2):
         if sizes[one] == sizes[other] and count_of(program, one) != count_of(program, other):  # which tell them apart
             yield 5, Repair(K.SWAP, role, f"{one},{other}", 1)
+
+
+def _is_swapped(program: Program, role: str, one: str, other: str) -> bool:
+    """True if the role gives each of two groups back after the wait for what others fill after a wait for the other."""
+    filled = {group: _filled_after(program, role, group) for group in (one, other)}
+    agents = members(program, role)
+    after = {group: {before for n in agents for before in waited_before(program, n, group)} for group in filled}
+    return bool(after[one] & filled[other]) and bool(after[other] & filled[one]) and not after[one] & filled[one]
+
+
+def _filled_after(program: Program, role: str, group: str) -> set[str]:
+    """The groups that others signal when they have waited for this one last."""
+    told = {
+        (n, site.about) for n, *_, site in executions(program, ops={int(Op.ARRIVE)}) if program.agents[n].role != role
+    }
+    return {about for agent, about in told if group in waited_before(program, agent, about)}
 
 
 def _barrier_uses(program: Program, role: str) -> _BarrierUses:
@@ -153,11 +171,12 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 on_slot = group == name
                 if not _goes_round(program, role, site, on_slot=on_slot or not in_ring):
                     continue
+                rank = 3 if is_crossed(program, role, site, on_slot=on_slot) else 7
                 first = begins_at(program, role, site, on_slot=on_slot)
                 several = len(sizes[group]) if group in sizes else tile.slots if tile is not None else 0
                 for by in shifts(several):
                     in_order = first > 0 and (first + by) % several == 0
-                    yield 4 if in_order else 7, Repair(K.SHIFT, role, group, by, several, at=site)
+                    yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
 
 
 def _in_turn(program: Program, role: str, site: SourceInstruction, tile: Tile) -> Iterator[Ranked]:
@@ -299,6 +318,23 @@ def _neighbours(program: Program, site: SourceInstruction, waited: list[int]) ->
     by, several = {(there - own) % program.ctas for own, there in pairs}, program.ctas
     others = [each for each in (1, -1, 0) if all((own + each) % several in waited for own, _ in pairs)]
     return [each for each in others if each % several not in by] if len(by) == 1 else []
+
+
+def is_crossed(program: Program, role: str, site: SourceInstruction, *, on_slot: bool) -> bool:
+    """True if a copy signals, or an access (or ``on_slot`` a copy) uses, always another stage than that of the barrier
+    before it.
+    """
+    found: list[bool] = []
+    stage, last = -1, -1
+    for agent, _, op, here in executions(program, role):
+        stage, last = stage if agent == last else -1, agent
+        if here == site:
+            signals = op[0] == Op.TMA_LOAD and not on_slot
+            (mine,) = _used(program, [op], "barrier" if signals else "access")
+            found.append(-1 not in (stage, mine) and mine != stage)
+        elif op[0] in PARITY_WAITS or (op[0] == Op.ARRIVE and operand(op, "expect")):
+            stage = program.barriers[barrier_of(op)].stage
+    return bool(found) and all(found)
 
 
 def _of_given_turns(program: Program, role: str) -> Iterator[Ranked]:
