@@ -85,9 +85,10 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         COPY_OMIT,
     ),
     "a meeting": (
-        WAIT, f"{goes('setp.eq.s32 q, %r1, 2', 'over')} bar.sync 1, 64; over:",
-        "compute did not reach named barrier 1: this branch led it past its sync (row_max.cu:57)",
-        "32 threads at named barrier 1 instead of 64",
+        WAIT, goes(f"setp.eq.s32 q, %r1, 2;\n{AND}", "over") + "bar.sync 1, 64;\nover:",
+        ("compute/1 did not reach named barrier 1: this branch led it past its sync (row_max.cu:57), "
+         "the 5th time it came there"),
+        "compute does so every time (row_max.cu:57): omit the condition at row_max.cu:57",
     ),
 }  # fmt: skip
 

@@ -74,7 +74,7 @@ def refused(program: Program, trace: Trace, tight: Tight, by: int) -> Divergence
 @pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("device", "kernel", "most"), KERNELS)
 def test_a_return_that_is_planted_too_early_is_refused(device: str, kernel: str, most: int) -> None:
-    """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release if that is enough."""
+    """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release, if clocks tell."""
     kinds = Counter[DivergenceKind]()
     random = Random(f"early {device} {kernel}")
     for name in of_kernel(device, kernel, most, 2):
