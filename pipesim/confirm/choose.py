@@ -7,7 +7,7 @@ from itertools import islice
 
 from pipesim.confirm.delays import Delay, DelayPlace, place_of
 from pipesim.confirm.run_with_delays import At, DelayedRun
-from pipesim.findings.counts import one_operand
+from pipesim.findings.counts.tx_edge import one_operand
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ACCESSES, MEETING_WAITS
 from pipesim.model.machine import finished

@@ -1,1 +1,1 @@
-"""Every kind of finding and warning, one value each: what it is, its wording, its correction, its smallest example."""
+"""Every kind of finding and warning, one file each: what it is, its wording, its correction, its smallest example."""

@@ -1,18 +1,66 @@
-"""Every kind of finding and warning, in the order in which they are listed, that of their files.
+"""Every kind of finding and warning, in the order in which they are listed: a new one is a line here.
 
 A broken rule in words says which agent, which operation, on what, and the two numbers that disagree.
 """
 
+from importlib import import_module
+
 from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
-from pipesim.findings import barriers, counts, data, instructions, memory_order, warnings
 from pipesim.findings.kind import Evidence, FindingKind, said
 from pipesim.findings.words import meanwhile, previous_use, what_is_forbidden
 from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
-_FILES = (barriers, counts, data, instructions, memory_order, warnings)
-KINDS = tuple(kind for file in _FILES for kind in vars(file).values() if isinstance(kind, FindingKind))
+_FILES = (
+    "barriers.deadlock",
+    "barriers.lapped_waiter",
+    "barriers.over_arrival",
+    "barriers.not_initialised",
+    "barriers.reinitialised",
+    "barriers.invalidated",
+    "barriers.inval_pending",
+    "barriers.init_count",
+    "barriers.arrive_count",
+    "barriers.no_complete",
+    "barriers.stale_state",
+    "barriers.stale_wait",
+    "counts.tx_range",
+    "counts.tx_edge",
+    "counts.exited_cta",
+    "counts.cluster_arrive",
+    "counts.barrier_threads",
+    "counts.barrier_overrun",
+    "memory.race",
+    "memory.uninitialised_read",
+    "memory.wrong_item",
+    "memory.two_outcomes",
+    "memory.lanes_apart",
+    "counts.under_way_at_exit",
+    "counts.warp_shape",
+    "memory.tensor_allocation",
+    "memory.read_before_wait",
+    "counts.illegal_operand",
+    "memory.wgmma_fence",
+    "memory.tensor_map_fence",
+    "memory.before_grid_wait",
+    "memory.global_race",
+    "counts.too_many_registers",
+    "memory.missing_proxy_fence",
+    "memory.read_not_fenced",
+    "memory.tensor_fence",
+    "memory.weak_order",
+    "memory.narrow_scope",
+    "memory.absent_cta",
+    "memory.unpublished_init",
+    "warnings.unread_data",
+    "warnings.unscoped_arrive",
+    "warnings.register_requests",
+    "warnings.cp_async_count",
+)
+KINDS: tuple[FindingKind, ...] = tuple(
+    getattr(import_module(f"pipesim.findings.{file}"), file.partition(".")[2].upper()) for file in _FILES
+)
 BY_NAME = {kind.name: kind for kind in KINDS}
 _BY_FAULT = {kind.kind: kind for kind in KINDS if isinstance(kind.kind, FaultKind)}
 

@@ -1,4 +1,4 @@
-"""What is known about one kind of finding or warning: its value has all of it (docs/adding-a-finding.md)."""
+"""What is known about one kind of finding or warning: its file has all of it (docs/adding-a-finding.md)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipesim.findings.instructions import WHY
+from pipesim.findings.memory.before_grid_wait import WHY
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.dependent_launch import EarlierUse, LaunchAct, LaunchEvent
 from pipesim.model.ending import Ending

@@ -15,7 +15,7 @@ from pipesim.explain.blocked_agents import explain
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
-from pipesim.findings.counts import one_operand
+from pipesim.findings.counts.tx_edge import one_operand
 from pipesim.findings.kind import Certainty
 from pipesim.findings.waivers import main_wait
 from pipesim.model.coverage import NotJudgedKind, switches

@@ -1,0 +1,1 @@
+"""Counts of bytes, of threads at named barriers, and of the CTAs of a cluster."""

@@ -1,0 +1,1 @@
+"""Warnings of a proved protocol."""
