@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipesim import targets
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
+from tests.support.kernel_files import described
 from tests.support.paths import ROOT
 
 PING = """
@@ -359,38 +359,38 @@ ROOM = "                empty[i % bars].wait(i // bars % 2 ^ 1)\n"
 AFTER = 20 * " "  #: after the products of a tile
 WAITS = "load waits for empty, with parity 1 in the first lap, before it uses a stage"
 MISTAKES = {
-    "does not wait for a free slot": (RING, "ring", ROOM, "", WAITS),
-    "does not wait with one barrier for all slots": (RING.replace("bars: int = 4", "bars: int = 1"), "ring", ROOM, "",
+    "does not wait for a free slot": (RING, ROOM, "", WAITS),
+    "does not wait with one barrier for all slots": (RING.replace("bars: int = 4", "bars: int = 1"), ROOM, "",
                                                      WAITS + ", which serialises load and math"),
     "copies on the other barrier, of which there is one": (
-        RING.replace("bars: int = 4", "bars: int = 1"), "ring", "full[i % bars], i)", "empty[i % bars], i)",
+        RING.replace("bars: int = 4", "bars: int = 1"), "full[i % bars], i)", "empty[i % bars], i)",
         "load completes its copy on full, not on empty"),
-    "frees what products still read": (AHEAD, "ahead", "j)\n            w.wait_group(Engine.WGMMA",
+    "frees what products still read": (AHEAD, "j)\n            w.wait_group(Engine.WGMMA",
         "j)\n            w.wait_group(Engine.WGMMA, groups=1 if j + 1 < blocks else 0",
         "math executes the arrive on v_empty one iteration later, after the next wait for its wgmmas"),
-    "frees what the other product reads": (SHARED, "shared", "g == 1", "g == 0",
+    "frees what the other product reads": (SHARED, "g == 1", "g == 0",
                                            "mma executes the commit on v_empty only after its last use of v"),
     "waits for its store after the others were told": (
-        STAGED, "staged", EARLIER + MEETS, MEETS + EARLIER,
+        STAGED, EARLIER + MEETS, MEETS + EARLIER,
         "math executes the wait for its bulk stores before the bar_sync"),
     "has one named barrier for all slots": (
-        IN_PLACE.replace("1 + n % slots", "1"), "in_place", "1 + slot", "1",
+        IN_PLACE.replace("1 + n % slots", "1"), "1 + slot", "1",
         "use a named barrier for each slot of cd, 1 + slot, instead of 1 for all"),
     "meets once after all rounds": (
-        SUMS, "sums", "            w.cluster_sync()", "        w.cluster_sync()",
+        SUMS, "            w.cluster_sync()", "        w.cluster_sync()",
         "norm executes the sync of the cluster at the end of each iteration of rounds, not once after it"),
-    "invalidates before all have met": (ENDS, "ends", DONE + INVALS, INVALS + DONE,
+    "invalidates before all have met": (ENDS, DONE + INVALS, INVALS + DONE,
                                         "load executes its invals last, after all else that it does"),
-    "writes while the store reads": (PING, "ping", "            w.bar_sync(3 + group, 128)\n            w.write",
+    "writes while the store reads": (PING, "            w.bar_sync(3 + group, 128)\n            w.write",
                                      "            w.write", "math executes bar_sync at named barriers 3 and 4"),
-    "counts both groups": (PING, "ping", "count=4)", "count=8)", "initialise empty with a count of 4 instead of 8"),
-    "stores the other buffer": (PING, "ping", "async_read(Engine.BULK, c[group]", "async_read(Engine.BULK, c[t % 2]",
+    "counts both groups": (PING, "count=4)", "count=8)", "initialise empty with a count of 4 instead of 8"),
+    "stores the other buffer": (PING, "async_read(Engine.BULK, c[group]", "async_read(Engine.BULK, c[t % 2]",
                                 "math: the transfer from c"),
-    "frees the stage in one CTA": (PAIR, "pair", "mma_arrive_multicast(empty[slot], 3)",
+    "frees the stage in one CTA": (PAIR, "mma_arrive_multicast(empty[slot], 3)",
                                    "mma_arrive_multicast(empty[slot], 1)",
                                    "mma multicasts on empty to the CTAs of mask 0b11 instead of 0b1"),
     "hands the sum over after each product": (
-        PAIR, "pair", AFTER + "mma_arrive_multicast(acc_full", AFTER + "    mma_arrive_multicast(acc_full",
+        PAIR, AFTER + "mma_arrive_multicast(acc_full", AFTER + "    mma_arrive_multicast(acc_full",
         "mma commits to acc_full once for each stage, after its last use of it, not after each"),
 }  # fmt: skip
 
@@ -398,11 +398,9 @@ MISTAKES = {
 @pytest.mark.sampled(0, 4)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
-    text, function, right, wrong, said = MISTAKES[name]
-    file = tmp_path / "described.py"
+    text, right, wrong, said = MISTAKES[name]
     assert right in text
-    file.write_text(text.replace(right, wrong))
-    found = check(targets.find(f"{file}:{function}"), {})
+    found = check(described(tmp_path, text.replace(right, wrong)), {})
     assert found.verdict is Verdict.REFUTED
     first = [shown.corrections[0].said for shown in found.refutations if shown.corrections]
     said_first = {each.partition(" (")[0] for each in first} - {"the same as of the finding below"}
@@ -410,24 +408,9 @@ def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     assert all(shown.at.get("blocks") != 0 for shown in found.refutations)  # it fails otherwise
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (PING, "ping"),
-        (PAIR, "pair"),
-        (RING, "ring"),
-        (AHEAD, "ahead"),
-        (SHARED, "shared"),
-        (STAGED, "staged"),
-        (SUMS, "sums"),
-        (ENDS, "ends"),
-        (IN_PLACE, "in_place"),
-    ],
-)
-def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
-    file = tmp_path / "described.py"
-    file.write_text(text)
-    assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
+@pytest.mark.parametrize("text", [PING, PAIR, RING, AHEAD, SHARED, STAGED, SUMS, ENDS, IN_PLACE])
+def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
+    assert check(described(tmp_path, text), {}, quick=True).verdict is Verdict.PROVED
 
 
 @pytest.mark.long
@@ -439,9 +422,8 @@ def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_large_pipeline_is_corrected_as_at_a_few_iterations(blocks: int, said: str, tmp_path: Path) -> None:
-    file, right = tmp_path / "attention.py", "for wg in (0, 1):  # there is no O"
+    right = "for wg in (0, 1):  # there is no O"
     text = (ROOT / "pipesim" / "protocols" / "blackwell" / "attention_sm100.py").read_text()
     assert right in text
-    file.write_text(text.replace(right, "for wg in (0,):  # there is no O"))
-    found = check(targets.find(f"{file}:attention_sm100"), {"kv_blocks": blocks})
+    found = check(described(tmp_path, text.replace(right, right.replace(", 1", ","))), {"kv_blocks": blocks})
     assert [each.said for each in found.refutations[0].corrections] == [said]

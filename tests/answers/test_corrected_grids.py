@@ -10,6 +10,7 @@ import pytest
 from pipesim import protocol_process, targets
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
+from tests.support.kernel_files import described
 from tests.support.paths import ROOT
 
 #: Two warps publish the halves of a part, with a flag of each CTA but the first, which takes them through a ring.
@@ -331,10 +332,8 @@ LOCKS: dict[str, tuple[str, str, set[str]]] = {
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_is_given_back_to_its_word_after_the_data(name: str, tmp_path: Path) -> None:
     right, wrong, said = LOCKS[name]
-    file = tmp_path / "grid.py"
     assert right in LOCK
-    file.write_text(LOCK.replace(right, wrong))
-    found = check(targets.find(f"{file}:locked"), {})
+    found = check(described(tmp_path, LOCK.replace(right, wrong)), {})
     assert found.verdict is Verdict.REFUTED
     assert {each.said.partition(" (")[0] for shown in found.refutations for each in shown.corrections} == said
 
@@ -350,23 +349,9 @@ def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (SPLIT, "split"),
-        (HAND, "hand"),
-        (TOTAL, "total"),
-        (CHAIN, "chain"),
-        (MIXED, "mixed"),
-        (TICKET, "ticket"),
-        (HALVES, "halves"),
-        (LOCK, "locked"),
-    ],
-)
-def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
-    file = tmp_path / "grid.py"
-    file.write_text(text)
-    assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
+@pytest.mark.parametrize("text", [SPLIT, HAND, TOTAL, CHAIN, MIXED, TICKET, HALVES, LOCK])
+def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
+    assert check(described(tmp_path, text), {}, quick=True).verdict is Verdict.PROVED
 
 
 def test_it_is_asked_of_the_process_that_has_the_file(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """Groups of warps that take turns, unrolled apart, and what warps give back too early or never: one change."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.targets import Target, find
+from tests.support.kernel_files import first_offered, with_a_pointer, written
 from tests.support.small_ptx import text_of
 
 STAGES, BLOCKS, TILES = 4, 2, 6
@@ -187,11 +186,7 @@ MISTAKES = {
 
 
 def kernel(folder: Path, text: str) -> Target:
-    (folder / "turns.ptx").write_text(text)
-    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [96]}
-    parameters = [{"kind": "pointer", "name": "x"}]
-    (folder / "turns.json").write_text(json.dumps({**launch, "parameters": parameters}))
-    return find(str(folder / "turns.ptx"))
+    return find(written(folder / "turns.ptx", text, with_a_pointer(3)))
 
 
 def test_the_kernels_are_right_without_a_mistake(tmp_path: Path) -> None:
@@ -205,8 +200,5 @@ def test_the_kernels_are_right_without_a_mistake(tmp_path: Path) -> None:
 )
 def test_one_change_of_the_source_is_offered(mistake: str, tmp_path: Path) -> None:
     _, wrong, said, line = MISTAKES[mistake]
-    target = kernel(tmp_path, wrong)
-    program = target.build()
-    refuted = check(program).refutations[0]
-    found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
+    found = first_offered(kernel(tmp_path, wrong))
     assert [(each.said, each.line) for each in found] == [(said, f"turns.cu:{line}")]

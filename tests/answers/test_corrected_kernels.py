@@ -1,17 +1,16 @@
 """Small kernels that are wrong by one line, beside the right ones, and the correction that is offered for each."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.ops import Op
 from pipesim.prove.check import check
 from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.targets import Target, find
+from tests.support.kernel_files import first_offered, with_a_pointer, written
 from tests.support.small_ptx import text_of
 
 #: Two warps copy 512 bytes a lap into two buffers and read what both have copied; groups are waited for in order.
@@ -157,11 +156,7 @@ MISTAKES = {
 def kernel(folder: Path, text: str, warps: int, ctas: int) -> Target:
     (folder / "small.cu").write_text("\n" * 20)
     whole = text_of(text, ".param .u64 x").replace(".visible", f'.file 1 "{folder}/small.cu"\n.visible', 1)
-    (folder / "small.ptx").write_text(whole)
-    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [ctas], "block": [32 * warps]}
-    parameters = [{"kind": "pointer", "name": "x"}]
-    (folder / "small.json").write_text(json.dumps({**launch, "cluster": [ctas, 1, 1], "parameters": parameters}))
-    return find(str(folder / "small.ptx"))
+    return find(written(folder / "small.ptx", whole, with_a_pointer(warps, ctas)))
 
 
 def filled(text: str, parts: dict[str, str]) -> str:
@@ -174,11 +169,8 @@ def filled(text: str, parts: dict[str, str]) -> str:
 def test_what_is_meant_is_offered_first(mistake: str, tmp_path: Path) -> None:
     text, warps, ctas, right, wrong, said, line = MISTAKES[mistake]
     assert check(kernel(tmp_path, filled(text, right), warps, ctas).build()).verdict is Verdict.PROVED
-    target = kernel(tmp_path, filled(text, {**right, **wrong}), warps, ctas)
-    program = target.build()
-    refuted = check(program).refutations[0]
-    found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
-    assert [(each.said, each.line) for each in found][:1] == [(said, f"small.cu:{line}")]
+    first, *_ = first_offered(kernel(tmp_path, filled(text, {**right, **wrong}), warps, ctas))
+    assert (first.said, first.line) == (said, f"small.cu:{line}")
 
 
 @pytest.mark.parametrize(("again", "offered"), [("ld.shared.u32 %r14, [%r4];", 1), ("st.shared.u32 [%r4], %r0;", 0)])

@@ -1,14 +1,15 @@
 """Corrections of locks in kernels whose CTAs talk, each proved: edits of a right kernel's PTX."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from pipesim import targets
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
+from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.paths import ROOT
 
 PTX = (ROOT / "tests" / "ptx" / "flags" / "flags.ptx").read_text()
@@ -54,11 +55,9 @@ WRONG = {
 
 
 def corrected(text: str, folder: Path) -> tuple[Verdict, list[str]]:
-    given = [{"name": name, "kind": "pointer"} for name in ("flags", "x", "y")]
-    head = {"format": "pipesim-launch", "version": 1, "entry": "lock_0", "grid": [4, 1, 1], "block": [64, 1, 1]}
-    (folder / "lock.json").write_text(json.dumps({**head, "parameters": given}))
-    (folder / "lock.ptx").write_text(PTX[: PTX.index("\t// .globl")] + text + "\n")
-    found = check(targets.find(str(folder / "lock.ptx")), {})
+    given = tuple(Parameter(name, Pointer()) for name in ("flags", "x", "y"))
+    launch = Launch("lock_0", (4, 1, 1), (64, 1, 1), parameters=given)
+    found = check(find(written(folder / "lock.ptx", PTX[: PTX.index("\t// .globl")] + text + "\n", launch)), {})
     said = [each.said.partition(" (")[0] for shown in found.refutations for each in shown.corrections]
     return found.verdict, said
 

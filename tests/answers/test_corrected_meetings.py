@@ -1,14 +1,13 @@
 """Meetings of all warps that are missing where groups of them meet apart, and masks of multicasts: small kernels."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.targets import Target, find
+from tests.support.kernel_files import first_offered, with_a_pointer, written
 from tests.support.small_ptx import text_of
 
 #: Four warps write a number each and read those of all; two and two of them meet at a barrier of their own.
@@ -59,19 +58,13 @@ MISTAKES = {
 
 def kernel(folder: Path, text: str, warps: int, ctas: int) -> Target:
     text = text_of(text, ".param .u64 x").replace(" .reg .b64", " .reg .b16 %rs<4>; .reg .f32 %f<4>; .reg .b64", 1)
-    (folder / "sums.ptx").write_text(text.replace(".visible", '.file 1 "sums.cu"\n.visible', 1))
-    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [ctas], "block": [32 * warps]}
-    parameters = [{"kind": "pointer", "name": "x"}]
-    (folder / "sums.json").write_text(json.dumps({**launch, "cluster": [ctas, 1, 1], "parameters": parameters}))
-    return find(str(folder / "sums.ptx"))
+    text = text.replace(".visible", '.file 1 "sums.cu"\n.visible', 1)
+    return find(written(folder / "sums.ptx", text, with_a_pointer(warps, ctas)))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_meeting_or_the_mask_that_is_meant_is_offered(mistake: str, tmp_path: Path) -> None:
     text, what, right, wrong, warps, ctas, said, line = MISTAKES[mistake]
     assert check(kernel(tmp_path, text.replace(what, right), warps, ctas).build()).verdict is Verdict.PROVED
-    target = kernel(tmp_path, text.replace(what, wrong), warps, ctas)
-    program = target.build()
-    refuted = check(program).refutations[0]
-    found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
+    found = first_offered(kernel(tmp_path, text.replace(what, wrong), warps, ctas))
     assert [(each.said, each.line) for each in found] == [(said, f"sums.cu:{line}")]

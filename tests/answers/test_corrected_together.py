@@ -8,28 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from pipesim import targets
 from pipesim.answers.check import check
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.report.findings.finding import deadlock_lines
+from tests.support.kernel_files import described
 
-#: Tiles are changed in place by two warps and stored by another one, which gives the slot back.
-STORED = """
-from pipesim import Engine, Fence, Protocol
-def stored(stages: int = 3, tiles: int = 7, last: int = 1):
-    p = Protocol("stored")
-    x = p.smem("x", stages, 4096)
-    full, done = p.mbarriers("full", stages, count=1), p.mbarriers("done", stages, count=2)
-    empty = p.mbarriers("empty", stages, count=1 if last else 2)
-
+#: A ring of tiles that one thread copies.
+LOAD = """
     @p.role("load")
     def load(w):
         with w.elect_one():
             for i in w.loop(tiles, "tiles"):
                 empty[i % stages].wait(i // stages % 2 ^ 1)
                 full[i % stages].expect_bytes(4096)
-                w.tma_load(x[i % stages], full[i % stages], i)
-
+                w.tma_load(a[i % stages], full[i % stages], i)
+"""
+RAW_LOAD = LOAD.replace("empty[", "raw_empty[").replace("full[", "raw_full[").replace("(a[", "(raw[")
+#: Tiles are changed in place by two warps and stored by another one, which gives the slot back.
+STORED = (
+    """
+from pipesim import Engine, Fence, Protocol
+def stored(stages: int = 3, tiles: int = 7, last: int = 1):
+    p = Protocol("stored")
+    x = p.smem("x", stages, 4096)
+    full, done = p.mbarriers("full", stages, count=1), p.mbarriers("done", stages, count=2)
+    empty = p.mbarriers("empty", stages, count=1 if last else 2)
+"""
+    + LOAD.replace("(a[", "(x[")
+    + """
     @p.role("math", warps=2)
     def math(w):
         for i in w.loop(tiles, "tiles"):
@@ -54,6 +60,7 @@ def stored(stages: int = 3, tiles: int = 7, last: int = 1):
 
     return p
 """
+)
 #: 2 x 2 CTAs: half of A is multicast along a row, half of B along a column.
 SQUARE = """
 from pipesim import Protocol
@@ -90,20 +97,15 @@ def square(stages: int = 2, tiles: int = 5, told: int = 3):
     return p
 """
 #: Two roles take the tiles of one ring in turn, two at a time.
-TURNS = """
+TURNS = (
+    """
 from pipesim import Protocol
 def turns(stages: int = 4, pairs: int = 3):
     p = Protocol("turns")
     a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
-
-    @p.role("load")
-    def load(w):
-        with w.elect_one():
-            for i in w.loop(4 * pairs):
-                empty[i % stages].wait(i // stages % 2 ^ 1)
-                full[i % stages].expect_bytes(4096)
-                w.tma_load(a[i % stages], full[i % stages], i)
-
+"""
+    + LOAD.replace('tiles, "tiles"', "4 * pairs")
+    + """
     def math(w, group):
         n = 2 * group
         for turn in w.loop(pairs, "pairs"):
@@ -123,21 +125,17 @@ def turns(stages: int = 4, pairs: int = 3):
     p.role("math1")(lambda w: math(w, 1))
     return p
 """
+)
 #: Two warps take tiles in turn: with an odd number of tiles one is left, and load waits for it in vain.
-EVEN = """
+EVEN = (
+    """
 from pipesim import Protocol
 def even(stages: int = 4, tiles: int = 8):
     p = Protocol("even")
     a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
-
-    @p.role("load")
-    def load(w):
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                empty[i % stages].wait(i // stages % 2 ^ 1)
-                full[i % stages].expect_bytes(4096)
-                w.tma_load(a[i % stages], full[i % stages], i)
-            for i in range(tiles, tiles + stages):
+"""
+    + LOAD
+    + """            for i in range(tiles, tiles + stages):
                 empty[i % stages].wait(i // stages % 2 ^ 1)
 
     @p.role("math", warps=4)
@@ -156,6 +154,7 @@ def even(stages: int = 4, tiles: int = 8):
 
     return p
 """
+)
 #: Widened tiles and B go to the MMA, which has to give B back; the wait for B's room says nothing about what is read.
 BESIDE = """
 from pipesim import Protocol
@@ -197,7 +196,6 @@ def beside(stages: int = 3, tiles: int = 7, last: int = 1):
 
     return p
 """
-#: One product stays under way: what is given back is the stage before.
 #: Two groups of four warps, each of two roles, that write a number and read those of their group.
 GROUPS = """
 from pipesim import Protocol
@@ -256,20 +254,16 @@ def rounds(stages: int = 2, tiles: int = 3, steps: int = 3):
 
     return p
 """
-LATE = """
+#: One product stays under way: what is given back is the stage before.
+LATE = (
+    """
 from pipesim import Engine, Fence, Protocol
 def late(stages: int = 3, tiles: int = 7):
     p = Protocol("late")
     a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 4)
-
-    @p.role("load")
-    def load(w):
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                empty[i % stages].wait(i // stages % 2 ^ 1)
-                full[i % stages].expect_bytes(4096)
-                w.tma_load(a[i % stages], full[i % stages], i)
-
+"""
+    + LOAD
+    + """
     @p.role("math", warps=4, align=4)
     def math(w):
         for i in w.loop(tiles, "tiles"):
@@ -284,23 +278,19 @@ def late(stages: int = 3, tiles: int = 7):
 
     return p
 """
+)
 #: Two warps take a raw tile and fill a part of another one, each.
-UNPACK = """
+UNPACK = (
+    """
 from pipesim import Protocol
 def unpack(stages: int = 2, tiles: int = 5, counted: int = 2):
     p = Protocol("unpack")
     raw, tile = p.smem("raw", stages, 4096), p.smem("tile", stages, 8192)
     raw_full, raw_empty = p.mbarriers("raw_full", stages, 1), p.mbarriers("raw_empty", stages, counted)
     full, empty = p.mbarriers("full", stages, counted), p.mbarriers("empty", stages, 1)
-
-    @p.role("load")
-    def load(w):
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                raw_empty[i % stages].wait(i // stages % 2 ^ 1)
-                raw_full[i % stages].expect_bytes(4096)
-                w.tma_load(raw[i % stages], raw_full[i % stages], i)
-
+"""
+    + RAW_LOAD
+    + """
     @p.role("widen", warps=2)
     def widen(w):
         for i in w.loop(tiles, "tiles"):
@@ -324,6 +314,7 @@ def unpack(stages: int = 2, tiles: int = 5, counted: int = 2):
 
     return p
 """
+)
 COPY = "load: the copy to full goes to the CTAs"
 HAS = "whenever it has finished with a stage of"
 MISTAKES = {
@@ -366,10 +357,8 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     text, right, wrong, said = MISTAKES[name]
-    file = tmp_path / "described.py"
     assert right in text
-    file.write_text(text.replace(right, wrong))
-    found = check(targets.find(str(file)), {})
+    found = check(described(tmp_path, text.replace(right, wrong)), {})
     assert found.verdict is Verdict.REFUTED
     first = [shown.corrections[0].said for shown in found.refutations if shown.corrections]
     assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
@@ -377,30 +366,25 @@ def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, GROUPS, ROUNDS, LATE, UNPACK])
 def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "described.py"
-    file.write_text(text)
-    assert check(targets.find(str(file)), {}, quick=True).verdict is Verdict.PROVED
+    assert check(described(tmp_path, text), {}, quick=True).verdict is Verdict.PROVED
 
 
 def test_the_line_of_what_comes_later_is_its_own(tmp_path: Path) -> None:
-    file = tmp_path / "described.py"
     early = """            with w.elect_one():
                 w.fence(Fence.PROXY_ASYNC)
                 empty[i % stages].arrive()
             w.read(a[i % stages], i)
 """
     begin, _, rest = LATE.partition("            w.mma(")
-    file.write_text(begin + early + "    return p" + rest[-1])
-    found = check(targets.find(str(file)), {})
+    text = begin + early + "    return p" + rest[-1]
+    found = check(described(tmp_path, text), {})
     lines = [shown.corrections[0].line for shown in found.refutations if shown.corrections]
-    number = next(n for n, line in enumerate(file.read_text().splitlines(), 1) if "].arrive()" in line)
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "].arrive()" in line)
     assert [line.rpartition(":")[2] for line in lines] == [str(number)]
 
 
 def test_who_took_the_phase_that_is_missed_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "described.py"
-    file.write_text(TURNS.replace("            n += 2\n", ""))
-    found = check(targets.find(str(file)), {}, quick=True)
+    found = check(described(tmp_path, TURNS.replace("            n += 2\n", "")), {}, quick=True)
     hang = next(each.finding for each in found.refutations if isinstance(each.finding, Deadlock))
     assert {each.rivals for each in hang.blocked if each.missed >= 0} <= {("math1",), ("math0",)}
     assert "took that phase: step past it" in "\n".join(deadlock_lines(hang, 160))

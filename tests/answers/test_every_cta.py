@@ -20,12 +20,12 @@ from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.kernel import read_kernel
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, ctas_words, kinds_words
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import random_cta_kernel, ring_of_cta
 from tools.judge_ctas import by_force, kinds_of
 
@@ -40,15 +40,8 @@ def test_the_kinds_are_those_of_reading_every_cta(seed: int) -> None:
     assert kinds_of(first, range(30))[1] == by_force(first, range(30)), seed
 
 
-def written(folder: Path, text: str, launch: Launch) -> str:
-    file = folder / "ring.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
-    return str(file)
-
-
 def checked(folder: Path, text: str, launch: Launch, *settings: str, quick: bool = False) -> CheckReport:
-    return check(find(written(folder, text, launch), sets=settings), {}, quick=quick)
+    return check(find(written(folder / "ring.ptx", text, launch), sets=settings), {}, quick=quick)
 
 
 #: A stage for each tile of 7 that this CTA of ``width`` has, and for the tiles that it takes.
@@ -173,7 +166,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All that is found is waived, but there are more kinds of CTAs than are looked at."""
-    written(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32))
+    written(tmp_path / "ring.ptx", *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32))
     assert main(["check", str(tmp_path / "ring.ptx"), "--quick", "--ignore=deadlock"]) == 3
     assert "not all CTAs and sizes of kernel are proved or refuted" in " ".join(capsys.readouterr().out.split())
 
@@ -181,7 +174,7 @@ def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: py
 @pytest.mark.slow
 def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
     late = SHARE + "\n mov.u32 %r31, 2;"
-    written(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31))
+    written(tmp_path / "ring.ptx", *ring_of_cta(late, (4, 1, 1), trips=30, other=31))
     told = []
     for n, more in enumerate(((), ("--set", "cta=3"))):
         file = tmp_path / f"{n}.html"
@@ -194,7 +187,7 @@ def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
 def test_the_diagram_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last CTA of 4 has no tile, and so uses no barrier: it is drawn for itself."""
     few = " mov.u32 %r30, 0;\n setp.lt.u32 %p9, %r20, 3;\n @%p9 add.u32 %r30, %r20, 1;"
-    written(tmp_path, *ring_of_cta(few, (4, 1, 1), trips=30, other=30))
+    written(tmp_path / "ring.ptx", *ring_of_cta(few, (4, 1, 1), trips=30, other=30))
     capsys.readouterr()
     assert main(["show", str(tmp_path / "ring.ptx")]) == 0
     shown = capsys.readouterr().out
@@ -231,7 +224,7 @@ def test_of_more_kinds_than_are_looked_at_nothing_is_proved(tmp_path: Path) -> N
 
 
 def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30))
+    written(tmp_path / "ring.ptx", *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30))
     assert main(["check", str(tmp_path / "ring.ptx"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)["report"]
     first = {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "line": "", "verdict": "proved"}

@@ -19,7 +19,6 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import with_free_word
 from pipesim.ptx.launch.values import Array, Field, FreeRange, Launch, Number, Parameter, Pointer, Struct
@@ -28,6 +27,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
 from pipesim.targets import Target, find
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import ring_of_cta
 from tests.support.small_ptx import text_of
 
@@ -43,10 +43,7 @@ def ring(folder: Path, more: str = "", each: str = "", ctas: int = 4, word: str 
     text = text.replace("loop:\n", f"loop:\n{each}", 1)
     n, table = launch.parameters
     launch = replace(launch, parameters=(n._replace(name=word), table))
-    file = folder / "ring.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
-    return find(str(file))
+    return find(written(folder / "ring.ptx", text, launch))
 
 
 def checked(target: Target, *words: str) -> CheckReport:
@@ -308,14 +305,13 @@ done:
 
 
 def test_what_ctas_tell_each_other_is_not_claimed_of_other_values(tmp_path: Path) -> None:
-    file = tmp_path / "talk.ptx"
-    file.write_text(text_of(UP_TO_100, ".param .u64 flag, .param .u32 n"))
     words = Parameter("flag", Pointer()), Parameter("n", Number("u32", 8))
-    file.with_suffix(".json").write_text(launch_json(Launch("kernel", (2, 1, 1), (1, 1, 1), parameters=words)))
-    found = checked(find(str(file)), "n")
+    launch = Launch("kernel", (2, 1, 1), (1, 1, 1), parameters=words)
+    file = written(tmp_path / "talk.ptx", text_of(UP_TO_100, ".param .u64 flag, .param .u32 n"), launch)
+    found = checked(find(file), "n")
     assert (found.verdict, found.ranges, found.conclusion) == (Verdict.PROVED, (), Conclusion.UNKNOWN)
     assert NotJudged(NotJudgedKind.OTHER_SIZES, 0) in found.scope.not_judged
-    other = check(find(str(file)).with_setting("n", 101), {}, quick=True)  # nothing in the grid writes the word
+    other = check(find(file).with_setting("n", 101), {}, quick=True)  # nothing in the grid writes the word
     assert NotJudgedKind.WORDS in {each.kind for each in other.scope.not_judged}
 
 
@@ -345,10 +341,8 @@ def test_every_combination_of_two_words_is_proved(tmp_path: Path, kind: str, *, 
     text, launch = ring_of_cta(made, (2, 1, 1), n=5, trips=30, other=31, most=0x7FFFFFFF)
     n, table = launch.parameters
     launch = replace(launch, parameters=(n._replace(name="n"), Parameter("s", Number("u32", 6)), table))
-    file = tmp_path / "ring.ptx"
-    file.write_text(text.replace(".param .u32 n,", ".param .u32 n, .param .u32 s,"))
-    file.with_suffix(".json").write_text(launch_json(launch))
-    report = checked(find(str(file)), "n", "s")
+    file = written(tmp_path / "ring.ptx", text.replace(".param .u32 n,", ".param .u32 n, .param .u32 s,"), launch)
+    report = checked(find(file), "n", "s")
     every = report.together.every if report.together is not None else ()
     assert [(each.parameter, each.last) for each in every] == [("n", 536_870_911), ("s", 536_870_911)] * (not twin)
     assert report.verdict is (Verdict.REFUTED if kind == "neither decides" else Verdict.PROVED)

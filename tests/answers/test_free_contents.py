@@ -16,12 +16,12 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
 from pipesim.ptx.free.arrays import FreeArray
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Array, Content, Field, Free, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, kinds_words
 from pipesim.targets import Target, find
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import random_free_kernel, ring_of_cta
 from tools.judge_ctas import by_contents
 
@@ -43,10 +43,8 @@ def target_of(folder: Path, made: str, free: Free, *settings: str, value: int = 
     text, launch = ring_of_cta(made, GRID, **chosen)
     array = Array("u32", tuple(value + n * (free.rises_by or (0, 0))[1] for n in range(5)), free)
     lens = Parameter("lens", Pointer(contents=(Field(0, array),)))
-    file = folder / "ring.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(replace(launch, parameters=(launch.parameters[0], lens))))
-    return find(str(file), sets=settings)
+    file = written(folder / "ring.ptx", text, replace(launch, parameters=(launch.parameters[0], lens)))
+    return find(file, sets=settings)
 
 
 def checked(folder: Path, made: str, free: Free, *settings: str, value: int = 1, **chosen: int) -> CheckReport:

@@ -22,6 +22,7 @@ from pipesim.ptx.launch.values import Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.small_ptx import kernel_target
 from tests.support.tile_kernels import (
     RIGHT,
@@ -46,10 +47,7 @@ def test_the_kinds_are_those_of_reading_all_choices_of_tiles(seed: int) -> None:
 
 def checked(folder: Path, skip: str, count: str, *settings: str, counter: bool = False) -> CheckReport:
     text, launch = kernel_of_tiles(skip, count, counter=counter)
-    file = folder / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
-    return check(find(str(file), sets=settings), {}, quick=True)
+    return check(find(written(folder / "tiles.ptx", text, launch), sets=settings), {}, quick=True)
 
 
 #: Tile 5 is a tail where it is handed out, and so is a counter's tile 14.
@@ -135,12 +133,10 @@ def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> 
 
     def found(skip: str, count: str) -> CheckReport:
         text, launch = sized_kernel_of_tiles(_HALF, skip, count, counter=counter)
-        file = tmp_path / "tiles.ptx"
-        file.write_text(text)
-        file.with_suffix(".json").write_text(launch_json(launch))
-        report = check(find(str(file)), {}, quick=True)
+        file = written(tmp_path / "tiles.ptx", text, launch)
+        report = check(find(file), {}, quick=True)
         assert (report.verdict, report.scope.any_tiles) == (Verdict.PROVED, -1)
-        return check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+        return check(find(file), {}, quick=True, any_words=(AnyWord("n"),))
 
     right = found(_NO_TILE, RIGHT)
     assert right.verdict is Verdict.PROVED
@@ -159,10 +155,8 @@ def test_a_tile_that_fails_at_one_size_alone_is_looked_for_at_each(wrong: bool, 
     skip = " setp.eq.u32 %p7, %r20, 50;\n setp.eq.and.u32 %p7, %r22, 7, %p7;\n setp.ne.and.u32 %p7, %r10, 0, %p7;\n"
     skip += " setp.eq.and.u32 %p7, %r45, 2, %p7;"
     text, launch = sized_kernel_of_tiles(_HALF, skip, WRONG if wrong else RIGHT, counter=False)
-    file = tmp_path / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(replace(launch, grid=(64, 1, 1))))
-    report = check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+    file = written(tmp_path / "tiles.ptx", text, replace(launch, grid=(64, 1, 1)))
+    report = check(find(file), {}, quick=True, any_words=(AnyWord("n"),))
     assert [dict(each.settings) for each in report.refutations] == (
         [{"n": 7, "cta": 0, "launch_control": 1, "handed_out:0": 50}] if wrong else []
     )
@@ -180,10 +174,8 @@ def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: b
         )
         more = " add.u32 %r30, %r30, 1;\n"
         text = text.replace(more, f"{more} add.u32 %r42, %r42, 3;\n and.b32 %r42, %r42, 65535;\n")
-    file = folder / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(replace(launch, grid=(clusters, 1, 1))))
-    return check(find(str(file)), {}, quick=True, any_words=(AnyWord("launch_control"),))
+    file = written(folder / "tiles.ptx", text, replace(launch, grid=(clusters, 1, 1)))
+    return check(find(file), {}, quick=True, any_words=(AnyWord("launch_control"),))
 
 
 _NUMBER = " setp.eq.u32 %p7, %r10, {};"
@@ -256,10 +248,7 @@ def test_what_fails_after_some_tiles_alone_is_refuted(tmp_path: Path, tiles: int
 def test_a_tile_far_on_is_found(tmp_path: Path) -> None:
     """The counter gives tile 300, which is a tail, and tile 302 after it, from 303 on alone."""
     text, launch = kernel_of_tiles(" setp.eq.u32 %p7, %r20, 300;", WRONG, counter=True)
-    file = tmp_path / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
-    found = check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+    found = check(find(written(tmp_path / "tiles.ptx", text, launch)), {}, quick=True, any_words=(AnyWord("n"),))
     assert [dict(each.settings) for each in found.refutations] == [{"n": 303, "tile_counter": 20, "cta": 0}]
 
 
@@ -270,10 +259,8 @@ def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) 
     if most:
         more = " add.u32 %r30, %r30, 1;\n"
         text = text.replace(more, f"{more} setp.gt.u32 %p8, %r30, {most};\n @%p8 mov.u32 %r30, 1;\n")
-    file = folder / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(replace(launch, parameters=(Parameter("n", Number("u32", end)),))))
-    every = EverySize(find(str(file)), [AnyWord("tile_counter")])
+    file = written(folder / "tiles.ptx", text, replace(launch, parameters=(Parameter("n", Number("u32", end)),)))
+    every = EverySize(find(file), [AnyWord("tile_counter")])
     for program, settings in every:
         if prove(program).verdict is not Verdict.PROVED:
             return dict(settings)
@@ -320,11 +307,9 @@ def test_a_check_says_by_itself_what_is_shown_of_each_number_of_tiles(tmp_path: 
 
 def test_a_kernel_without_a_counter_has_no_number_of_its_tiles(tmp_path: Path) -> None:
     text, launch = kernel_of_tiles(_NO_TILE, RIGHT, counter=False)
-    file = tmp_path / "tiles.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
+    file = written(tmp_path / "tiles.ptx", text, launch)
     with pytest.raises(ParameterError, match="takes no tiles of one counter"):
-        EverySize(find(str(file)), [AnyWord("tile_counter")])
+        EverySize(find(file), [AnyWord("tile_counter")])
 
 
 #: Each CTA writes the bytes of its tile, and asks for one of a CTA that has not begun.

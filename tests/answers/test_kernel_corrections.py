@@ -1,6 +1,5 @@
 """Lines of a kernel's PTX with a mistake: what is offered, in the words of the line; one that hangs is read again."""
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,9 @@ from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.ptx.launch.values import Launch
 from pipesim.targets import Target, find
+from tests.support.kernel_files import written
 from tests.support.lanes import long_but, slow_but
 from tests.support.small_ptx import SET_UP, text_of
 
@@ -92,7 +93,7 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
 }  # fmt: skip
 
 
-def written(folder: Path, kernel: str, text: str, which: slice, edit: Edit) -> Target:
+def with_edit(folder: Path, kernel: str, text: str, which: slice, edit: Edit) -> Target:
     """The kernel with the edit made in those of the lines with the text."""
     lines = (KERNELS / f"{kernel}.ptx").read_text().split("\n")
     for number in [n for n, line in enumerate(lines) if text in line][which]:
@@ -120,7 +121,7 @@ FEW = {"count", "bytes", "threads", "fence of a gemm", "fewer bytes"}
 @pytest.mark.parametrize("name", long_but(FEW, slow_but({"count"}, HANGS)))
 def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = HANGS[name]
-    target = written(tmp_path, *mistake)  # type: ignore[arg-type]
+    target = with_edit(tmp_path, *mistake)  # type: ignore[arg-type]
     assert target.build().coverage.blocked
     found, given = offered(target)
     assert found.verdict is Verdict.REFUTED
@@ -133,7 +134,7 @@ def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", long_but(FEW, slow_but({"fence of a gemm"}, RUNS_ON)))
 def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = RUNS_ON[name]
-    target = written(tmp_path, *mistake)  # type: ignore[arg-type]
+    target = with_edit(tmp_path, *mistake)  # type: ignore[arg-type]
     assert not target.build().coverage.blocked
     assert " | ".join(each.said for each in offered(target)[1]) == meant
 
@@ -150,7 +151,7 @@ def test_the_kernels_are_right_as_they_are() -> None:
 def test_what_the_hang_of_a_kernel_hides(tmp_path: Path) -> None:
     """It is read up to the hang: the missing fence shows with the bytes that the copies need."""
     hangs, runs_on = HANGS["bytes"], RUNS_ON["fence of a gemm"]
-    written(tmp_path, *hangs[:4])
+    with_edit(tmp_path, *hangs[:4])
     text = (tmp_path / "kernel.ptx").read_text().split("\n")
     for number in [n for n, line in enumerate(text) if runs_on[1] in line][runs_on[2]]:
         text[number] = runs_on[3](text[number])
@@ -182,10 +183,9 @@ renewed:
 
 @pytest.mark.parametrize("meet", [" bar.sync 0;\n", ""], ids=["right", "wrong"])
 def test_a_change_that_makes_another_hang_shows_nothing_hidden(meet: str, tmp_path: Path) -> None:
-    (tmp_path / "kernel.ptx").write_text(text_of(SET_UP.format(first=1, count=1) + USED_TWICE.format(meet)))
-    launch = {"format": "pipesim-launch", "version": 1, "grid": [1], "block": [64]}
-    (tmp_path / "kernel.json").write_text(json.dumps(launch))
-    found = check_whole(find(str(tmp_path / "kernel.ptx")), {})
+    text = text_of(SET_UP.format(first=1, count=1) + USED_TWICE.format(meet))
+    launch = Launch("kernel", (1, 1, 1), (64, 1, 1))
+    found = check_whole(find(written(tmp_path / "kernel.ptx", text, launch)), {})
     assert found.verdict is (Verdict.PROVED if meet else Verdict.REFUTED)
     assert not any(each.after for each in found.refutations)
 
@@ -193,7 +193,7 @@ def test_a_change_that_makes_another_hang_shows_nothing_hidden(meet: str, tmp_pa
 @pytest.mark.slow
 def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:
     """It does the same then as the right one, but for what is wrong; a right one is not followed otherwise."""
-    wrong = written(tmp_path, *HANGS["bytes"][:4]).editable
+    wrong = with_edit(tmp_path, *HANGS["bytes"][:4]).editable
     right = find(str(KERNELS / f"{GEMM}.ptx")).editable
     assert wrong is not None
     assert right is not None

@@ -19,12 +19,12 @@ from pipesim.ptx.emulate.laps.left_out import LapsLeftOut
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import emit
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.prepare import prepare
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.nested_loops import nested_kernel
 from tests.support.tile_kernels import RIGHT, WRONG, kernel_of_tiles, sized_kernel_of_tiles
@@ -39,10 +39,7 @@ def program_of(kernel: tuple[str, Launch]) -> Program:
 
 
 def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
-    file = folder / "nested.ptx"
-    file.write_text(kernel[0])
-    file.with_suffix(".json").write_text(launch_json(kernel[1]))
-    return check(find(str(file)), {}, quick=True)
+    return check(find(written(folder / "nested.ptx", kernel[0], kernel[1])), {}, quick=True)
 
 
 @pytest.mark.sampled(2, 5)

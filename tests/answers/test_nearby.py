@@ -10,11 +10,11 @@ from pipesim.answers.check import check
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport, NearbyValues
 from pipesim.model.finding import Verdict
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import nearby_words
 from pipesim.targets import Target, find
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel, ring_of_cta
 from tests.support.tile_kernels import random_kernel_of_tiles
 from tools.judge_sizes import nearby
@@ -22,11 +22,8 @@ from tools.judge_sizes import nearby
 
 def target_of(folder: Path, text: str, launch: Launch) -> Target:
     """A kernel whose first parameter is ``n``."""
-    file = folder / "kernel.ptx"
-    file.write_text(text)
     given = (launch.parameters[0]._replace(name="n"), *launch.parameters[1:])
-    file.with_suffix(".json").write_text(launch_json(replace(launch, parameters=given)))
-    return find(str(file))
+    return find(written(folder / "kernel.ptx", text, replace(launch, parameters=given)))
 
 
 def ring(folder: Path, made: str, n: int, ctas: int = 4, **chosen: object) -> CheckReport:

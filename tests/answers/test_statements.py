@@ -1,12 +1,11 @@
 """Statements of the source that a compiler repeats, where it does not say the call again: which lines are of one."""
 
-import json
 from pathlib import Path
 
-from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.targets import Target, find
+from tests.support.kernel_files import first_offered, with_a_pointer, written
 from tests.support.small_ptx import text_of
 
 BLOCKS = 4  #: of a loop that is unrolled
@@ -66,17 +65,11 @@ def kernel(folder: Path, second: int) -> Target:
     uses = "".join(use(block, ring, second * ring) for block in range(BLOCKS) for ring in (0, 1))
     body = f"{BEGIN}{loads} bra end;\nuse:\n mov.u32 %r9, 0;\n{uses}end:\n"
     text = text_of(body, ".param .u64 x").replace(".visible", '.file 1 "calls.cu"\n.visible', 1)
-    (folder / "calls.ptx").write_text(text + ".section .debug_str\n{\n$L__info_string0: .b8 114, 0\n}\n")
-    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [64]}
-    (folder / "calls.json").write_text(json.dumps({**launch, "parameters": [{"kind": "pointer", "name": "x"}]}))
-    return find(str(folder / "calls.ptx"))
+    text += ".section .debug_str\n{\n$L__info_string0: .b8 114, 0\n}\n"
+    return find(written(folder / "calls.ptx", text, with_a_pointer(2)))
 
 
 def test_one_call_in_an_unrolled_loop_is_corrected_in_all_iterations(tmp_path: Path) -> None:
     assert check(kernel(tmp_path, 1).build()).verdict is Verdict.PROVED
-    target = kernel(tmp_path, 0)
-    program = target.build()
-    refuted = check(program).refutations[0]
-    found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
-    said = [(each.said, each.line) for each in found]
+    said = [(each.said, each.line) for each in first_offered(kernel(tmp_path, 0))]
     assert said == [("compute arrives on calls.cu:14, not on calls.cu:13", "calls.cu:53")]

@@ -2,7 +2,6 @@
 and right programs that wait twice for one phase.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from pipesim.prove.check import MOST_STATES, check
 from pipesim.prove.stale_waits import stale_waits
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.uses import computing_lines
-from pipesim.ptx.launch.values import Pointer
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.random_programs import stale_waits as stale_waits_of
 from tests.support.random_programs.stale_waits import Release, Ring, places, random_stale, rewrite, ring, update
 from tests.support.small_ptx import SET_UP, program_of, text_of
@@ -397,11 +397,8 @@ def test_a_restart_in_a_kernel_is_named_and_the_correction_is_to_leave_it_out(
     mistake: str, stages: int, k_iters: int, tiles: int, tmp_path: Path
 ) -> None:
     text = text_of(body(mistake, stages, k_iters, tiles), A)
-    (tmp_path / "small.ptx").write_text(text)
-    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1]}
-    values = [{"kind": "value", "type": "u64", "value": 0}]
-    (tmp_path / "small.json").write_text(json.dumps(launch | {"parameters": values}))
-    target = find(str(tmp_path / "small.ptx"))
+    launch = Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=(Parameter("", Number("u64", 0)),))
+    target = find(written(tmp_path / "small.ptx", text, launch))
     program = target.build()
     refuted = check(program).refutations[0]
     restarts = [str(n) for n, line in enumerate(text.splitlines(), 1) if line.strip() in RESTARTS]

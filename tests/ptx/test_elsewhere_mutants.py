@@ -8,11 +8,12 @@ import pytest
 from pipesim.answers.check import check
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.model.finding import Verdict
-from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Policies
 from pipesim.targets import Target, find
 from tests.support.counted_rings import judged, random_ring
 from tests.support.elsewhere_mutants import at_another_size, for_a_tile, named
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import ring_of_cta
 from tests.support.tile_kernels import RIGHT, TAIL, kernel_of_tiles
 
@@ -22,10 +23,7 @@ _STAGES = " shr.u32 %r30, %r22, 1;\n rem.u32 %r31, %r20, 3;\n add.u32 %r30, %r30
 
 
 def target_of(folder: Path, text: str, launch: Launch) -> Target:
-    file = folder / "mutant.ptx"
-    file.write_text(text)
-    file.with_suffix(".json").write_text(launch_json(launch))
-    return find(str(file))
+    return find(written(folder / "mutant.ptx", text, launch))
 
 
 def sized(seed: int) -> tuple[str, Launch, str, int, str]:

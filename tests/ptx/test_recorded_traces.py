@@ -12,10 +12,10 @@ from pipesim.conform.agreement import Agreement, ReasonKind
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.ptx.extract import Extraction, extract
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.trace.files import read_meta, read_trace
+from tests.support.kernel_files import written
 from tests.support.paths import ROOT
 from tests.support.twin_launches import recorded_kernel
 
@@ -127,10 +127,8 @@ def test_a_trace_of_another_kernel_has_other_warps_or_barriers() -> None:
 @pytest.mark.slow
 def test_the_command_line_names_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ptx, launch = kernel_of(RING)
-    kernel = tmp_path / "kernel.ptx"
-    kernel.write_text(ptx)
-    kernel.with_suffix(".json").write_text(launch_json(launch))
-    assert main(["diff", str(path_of(RING)), "--protocol", str(kernel)]) == 0
+    kernel = written(tmp_path / "kernel.ptx", ptx, launch)
+    assert main(["diff", str(path_of(RING)), "--protocol", kernel]) == 0
     said = capsys.readouterr().out
     assert "conform" in said
     assert "the kernel reads a clock" in said.replace("\n               ", " ")

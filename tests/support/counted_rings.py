@@ -17,8 +17,8 @@ from typing import NamedTuple
 from pipesim.answers.check import check
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.model.finding import Verdict
-from pipesim.ptx.launch.file import launch_json
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.random_cta_kernels import ring_of_cta
 
 CTAS, SIZES = 12, 120
@@ -149,10 +149,8 @@ def judged(ring: CountedRing, *, sizes: bool) -> str:
     n, *others = launch.parameters
     launch = replace(launch, parameters=(n._replace(name="n"), *others))
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "ring.ptx"
-        file.write_text(text)
-        file.with_suffix(".json").write_text(launch_json(launch))
-        report = check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),) if sizes else ())
+        file = written(Path(folder) / "ring.ptx", text, launch)
+        report = check(find(file), {}, quick=True, any_words=(AnyWord("n"),) if sizes else ())
     if report.verdict is Verdict.REFUTED:
         at = {"cta": 0, "n": ring.n, **report.refutations[0].settings}
         return "" if ring.hangs(at["cta"], at["n"]) else f"refuted at {at}"

@@ -16,9 +16,9 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
 from pipesim.ptx.emulate.boxless import solve_boxes
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, TensorMap
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 PARAMS = ".param .align 64 .b8 kernel_param_0[128], .param .align 64 .b8 kernel_param_1[128]"
@@ -291,20 +291,18 @@ def test_bytes_solve_every_phase_and_are_open_unless_each_choice_gives_the_same(
 def test_all_missing_boxes_are_named_at_once_and_given_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ptx = tmp_path / "two.ptx"
-    ptx.write_text(text_of(START + TWO, PARAMS), encoding="utf-8")
     parameters = (Parameter("a", TensorMap()), Parameter("", TensorMap()))
     launch = Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=parameters)
-    ptx.with_suffix(".json").write_text(launch_json(launch), encoding="utf-8")
-    assert main(["check", str(ptx), "--quick", "--json"]) == 3
+    ptx = written(tmp_path / "two.ptx", text_of(START + TWO, PARAMS), launch)
+    assert main(["check", ptx, "--quick", "--json"]) == 3
     coverage = json.loads(capsys.readouterr().out)["report"]["heading"]["coverage"]
     a, b, give = coverage["unsized"]
     assert a.startswith("parameter 0 (a), byte 0 of the parameters, copied at two.ptx:")
     assert b.startswith("parameter 1, byte 128 of the parameters, copied at two.ptx:")
     assert give == "give them with --box a=TYPE:SIZE,SIZE --box 128=TYPE:SIZE,SIZE; TYPE:SIZE,SIZE as bf16:64,128"
     boxes = ("--box", "a=u8:64,16", "--box", "128=f32:16,8")
-    assert main(["check", str(ptx), "--quick", *boxes]) == 0
-    assert find(str(ptx), sets=[f"--box {each}" for each in boxes[1::2]]).launch_words == boxes
+    assert main(["check", ptx, "--quick", *boxes]) == 0
+    assert find(ptx, sets=[f"--box {each}" for each in boxes[1::2]]).launch_words == boxes
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pipesim.answers.check import check as check_target
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.random_programs.lane_fences import (
     ALL,
     ARRIVE,
@@ -151,11 +151,9 @@ def test_so_it_is_with_words_of_global_memory(tmp_path: Path, before: str, after
     text = text_of(
         " mov.u32 %r2, %tid.x;\n" + COUNTED.format(before=before, after=after), ".param .u64 flags, .param .u64 x"
     )
-    kernel = tmp_path / "counted.ptx"
-    kernel.write_text(text)
     pointers = tuple(Parameter(name, Pointer()) for name in ("flags", "x"))
-    kernel.with_suffix(".json").write_text(launch_json(Launch("kernel", (2, 1, 1), (32, 1, 1), parameters=pointers)))
-    assert check_target(find(str(kernel)), {}, quick=True).verdict is expected
+    kernel = written(tmp_path / "counted.ptx", text, Launch("kernel", (2, 1, 1), (32, 1, 1), parameters=pointers))
+    assert check_target(find(kernel), {}, quick=True).verdict is expected
 
 
 @pytest.mark.sampled(30, 40)

@@ -14,11 +14,12 @@ from pipesim.model.program_json import dumps, loads
 from pipesim.prove.check import Check, check
 from pipesim.prove.counterexample.past import past_of
 from pipesim.prove.refutation import Refutation
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
+from tests.support.kernel_files import written
 from tests.support.small_ptx import SET_UP, program_of, said, text_of, word
 
 STRICT = Strictness({Assumption.LANES})
+TWO_WARPS = Launch("kernel", (1, 1, 1), (64, 1, 1))
 #: Half of the lanes store what the other half does not; then {meet} all lanes arrive.
 PART = (
     SET_UP.format(first=64, count=1)
@@ -59,15 +60,13 @@ def test_lanes_that_only_end_need_not_meet() -> None:
 def test_a_place_without_an_operation_is_shown_at_the_next_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kernel = tmp_path / "small.ptx"
-    kernel.write_text(text_of(PART.format(meet=" add.u32 %r5, %r2, 1;\n")))
-    kernel.with_suffix(".json").write_text(launch_json(Launch("kernel", (1, 1, 1), (64, 1, 1))))
-    assert main(["check", str(kernel), "--strict-lanes"]) == 1
+    kernel = written(tmp_path / "small.ptx", text_of(PART.format(meet=" add.u32 %r5, %r2, 1;\n")), TWO_WARPS)
+    assert main(["check", kernel, "--strict-lanes"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "compute: arrive" in shown
     replay = shown.partition("--replay '")[2].partition("'")[0]
     for command in (["check", "--replay", replay], ["run", "--schedule", replay]):
-        assert main([command[0], str(kernel), "--strict-lanes", *command[1:]]) == 1
+        assert main([command[0], kernel, "--strict-lanes", *command[1:]]) == 1
         assert "taken to be together again" in " ".join(capsys.readouterr().out.split())
     assert "init" not in shown.partition("the schedule")[0].partition("fault")[2]
 
@@ -93,12 +92,10 @@ def test_an_operation_of_some_lanes_does_not() -> None:
 def test_the_report_states_it_and_the_switch_makes_it_a_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kernel = tmp_path / "small.ptx"
-    kernel.write_text(text_of(PART.format(meet="")))
-    kernel.with_suffix(".json").write_text(launch_json(Launch("kernel", (1, 1, 1), (64, 1, 1))))
-    assert main(["check", str(kernel)]) == 0
+    kernel = written(tmp_path / "small.ptx", text_of(PART.format(meet="")), TWO_WARPS)
+    assert main(["check", kernel]) == 0
     assert "--strict-lanes" in capsys.readouterr().out
-    assert main(["check", str(kernel), "--strict-lanes"]) == 1
+    assert main(["check", kernel, "--strict-lanes"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "taken to be together again" in shown
     assert "bar.warp.sync" in shown

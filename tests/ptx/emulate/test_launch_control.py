@@ -13,11 +13,11 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.extract import Extraction, extract
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
+from tests.support.kernel_files import written
 from tests.support.small_ptx import text_of
 
 #: For each tile warp 0 fills a stage and warp 1 empties it; thread 0 asks for the next tile. ``{empty}``: its count.
@@ -146,17 +146,15 @@ def test_a_kernel_is_right_with_the_fewest_tiles_too(
 ) -> None:
     parameters = (Parameter("n", Number("u32", 24)),)
     launch = Launch("kernel", (8, 1, 1), (64, 1, 1), parameters=parameters, policies=given)
-    file = tmp_path / "kernel.ptx"
-    file.write_text(text_of(body.format(empty=32), ".param .u32 kernel_param_0"))
-    file.with_suffix(".json").write_text(launch_json(launch))
-    found = prove_target(find(str(file)), {}, quick=True)
+    file = written(tmp_path / "kernel.ptx", text_of(body.format(empty=32), ".param .u32 kernel_param_0"), launch)
+    found = prove_target(find(file), {}, quick=True)
     name, *values = judged or ("",)
     assert found.scope.policies == ({name: tuple(values)} if judged else {})
     assert found.verdict is (Verdict.REFUTED if len(values) == 1 else Verdict.PROVED)
     for wrong in found.refutations:
         setting = f"{name}={values[0]}"
         assert wrong.command.endswith(f"--set {setting}")
-        assert check(find(str(file), sets=[setting]).build()).verdict is Verdict.REFUTED
+        assert check(find(file, sets=[setting]).build()).verdict is Verdict.REFUTED
         assert f", with {name} {values[0]}" in check_sentence(found)
 
 
