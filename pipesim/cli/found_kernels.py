@@ -81,5 +81,5 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> "Target"
     made, row = one.launch()
     target = replace(one.target(made, row.needs), guessed=row.guessed, other=one.by_other_guesses)
     if row.launch and (one.known.guessed or not one.known.is_launch):
-        remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
+        remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, cluster=CTAS, block=THREADS and shared=BYTES say otherwise")
     return target

@@ -130,7 +130,7 @@ class FoundQuestion:
         asked = {each.partition("=")[0] for each in self.sets[len(self.known.written) :]}
         parts = [" ".join(each for each in self.known.written if each.partition("=")[0] not in asked)]
         parts = [f"{parts[0]} as the source launches it"] if parts[0] else [row.launch] if row.launch else []
-        guesses = [name for name in ("grid", "block", "shared") if name in guessed.keys() - given]
+        guesses = [name for name in ("grid", "cluster", "block", "shared") if name in guessed.keys() - given]
         decides = row.guessed or ", ".join(guessed[name] for name in guesses if name != "shared")
         needs = [] if all(launch.block) else ["--set block=THREADS"]
         needs += missing_options(Image(launch, function), slice_of(function).wanted)

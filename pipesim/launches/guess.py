@@ -30,6 +30,7 @@ from pipesim.ptx.launch.values import (
     shape_of,
 )
 from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.instruction import Instruction
 
 SIZE = 512  #: of a size that is not known: a multiple of the usual tiles, and several of them
 OTHER = 3 * SIZE  #: by which it is looked whether what was found depends on a size
@@ -125,18 +126,26 @@ class _Guess:
 def with_sizes(launch: Launch, function: Function, size: int, *, told: bool) -> tuple[Launch, dict[str, str]]:
     """A launch of PTX alone, of one CTA or cluster, with its guessed sizes in words; ``told``: but for the grid.
 
-    Of another ``size`` than SIZE it is of three CTAs or clusters, and of half the threads.
+    Of another ``size`` than SIZE it is of three CTAs or clusters, and of half the threads. A cluster of one is a guess
+    where the kernel names other CTAs of its cluster; the other one is of two.
     """
+    several = not told and prod(launch.cluster) == 1 and any(map(_names_others, function.body))
     if size != SIZE:
+        launch = replace(launch, cluster=(2, 1, 1), grid=(2 * launch.grid[0], *launch.grid[1:])) if several else launch
         x, y, z = launch.block
         halved = not told and "maxntid" in function.directives and x % 64 == 0
         launch = replace(
             launch, grid=(launch.grid[0] * size // SIZE, *launch.grid[1:]), block=(x // 2 if halved else x, y, z)
         )
-    said = {"grid": grid_words(launch.grid)}
+    said = {"grid": grid_words(launch.grid)} | ({"cluster": f"cluster {launch.cluster[0]}"} if several else {})
     if not told and "maxntid" in function.directives:
         said["block"] = f"block {launch.block[0]}"
     if not told and any(each.external for each in function.shared):
         launch = replace(launch, dynamic_shared=2 * MAX_SHARED - function.shared_bytes(MAX_SHARED))
         said["shared"] = f"shared {launch.dynamic_shared:,}"
     return launch, said
+
+
+def _names_others(each: Instruction) -> bool:
+    """Whether an instruction is one for clusters of several CTAs."""
+    return each.opcode == "mapa" or each.has_any("multicast::cluster", "cta_group::2")

@@ -12,6 +12,7 @@ from pipesim.launches.images.fat_binary import EntryKind, entries_at, entry_byte
 from tests.support.fat_binaries import BASE, ZSTD, container, memory
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
+from tests.support.small_ptx import SET_UP, text_of
 
 GLUON = ROOT / "tests" / "ptx" / "kernels" / "scale_ws_s3-sm_90a.ptx"
 TAIL = ROOT / "tests" / "ptx" / "cta_kinds" / "scale_tail.ptx"
@@ -103,6 +104,22 @@ def test_what_is_refuted_or_not_read_decides_the_exit_code(call: Call) -> None:
     assert call("check", "dump", "--entry", "f<32>").out.startswith("f<32>   grid 1 CTA")
     Path("of_f.json").write_text(json.dumps(LAUNCH | {"entry": "_Z1fILi32EEvPi", "grid": [2, 1, 1]}))
     assert call("check", "dump/plain.ptx", "--launch", "of_f.json").out.startswith("f<32>   grid 2 CTAs")
+
+
+@pytest.mark.parametrize(("count", "cluster", "code"), [(2, 1, 3), (2, 2, 0), (3, 2, 1)])
+def test_a_cluster_of_one_is_a_guess_where_a_kernel_names_other_ctas(
+    call: Call, count: int, cluster: int, code: int
+) -> None:
+    """CTAs 0 and 1 arrive at each other, and at themselves."""
+    ranks = " mapa.shared::cluster.u32 %r5, %r3, 0;\n mapa.shared::cluster.u32 %r6, %r3, 1;\n"
+    arrives = "".join(f" @!%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r{n}];\n" for n in (5, 6))
+    meet = " barrier.cluster.arrive;\n barrier.cluster.wait;\n"
+    waits = "wait:\n mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%r3], 0;\n @!%p1 bra wait;\n"
+    Path("k.ptx").write_text(text_of(SET_UP.format(first=count, count=1) + meet + ranks + arrives + waits + meet))
+    sizes = [f"--set={each}" for each in ("grid=4", "block=64", "cluster=2")[: 1 + cluster]]
+    answer = call("check", "k.ptx", "--no-cache", *sizes)
+    assert answer.code == code
+    assert ("guesses decide it: cluster 1" in " ".join(answer.out.split())) is (code == 3)
 
 
 def test_the_commands_of_a_list_have_what_was_given(call: Call) -> None:

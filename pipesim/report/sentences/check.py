@@ -75,7 +75,7 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
                 return f"refuted only by what does not fail the check: {spared}; {_rest_words(report)}"
             return f"refuted{f' with {spared}' if spared else ''}: {_fails_words(report, shown=shown)}"
         case Verdict.UNKNOWN if report.guessed:
-            way = "--set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES give them"
+            way = "--set NAME=VALUE, grid=CTAS, cluster=CTAS, block=THREADS and shared=BYTES give them"
             return f"unknown: what fails in {name} may not happen, as guesses decide it: {report.guessed} ({way})"
         case Verdict.UNKNOWN if report.how in _UNKNOWN:
             return f"unknown: {_UNKNOWN[report.how].format(name)}"
