@@ -138,24 +138,17 @@ class TestAssumed:
         assert kinds(times_of(program, other))[:2] == [AssumedKind.DEVICE, AssumedKind.TCGEN05]
 
 
-class TestNothingToCompare:
-    def test_a_run_that_did_not_finish(self) -> None:
-        case = stored(HUNG)
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.UNFINISHED)
-        assert compare(case.program, case.trace).time == found
-
-    def test_a_program_that_does_not_finish(self) -> None:
-        case = stored(USUAL)
-        stuck = stuck_of(case.program)
-        found = times_of(stuck, case.trace)
-        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_SIMULATED)
-        assert compare(stuck, case.trace).time == found
-
-    def test_a_window_of_a_run_without_a_period(self) -> None:
-        case = stored(USUAL).with_meta(runs=()).window(8, 12)
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_RECORDED)
+def test_nothing_to_compare() -> None:
+    """A run that did not finish, a program that does not, and a window of a run without a period."""
+    hung, usual = stored(HUNG), stored(USUAL)
+    for program, trace, why in (
+        (hung.program, hung.trace, NoTime.UNFINISHED),
+        (stuck_of(usual.program), usual.trace, NoTime.NOT_SIMULATED),
+        (usual.program, usual.with_meta(runs=()).window(8, 12).trace, NoTime.NOT_RECORDED),
+    ):
+        found = times_of(program, trace)
+        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, why)
+        assert compare(program, trace).time == found
 
 
 def stuck_of(program: Program) -> Program:

@@ -104,12 +104,6 @@ def test_a_warp_arrives_once_a_tile_but_for_the_one_that_is_forgotten(warp: int,
     assert (set(way.ends), all(each.sure for each in events)) == ({WalkEnd.EXIT}, True)
 
 
-def test_only_the_lane_that_copies_goes_on() -> None:
-    events = [each for each in walk(4).events() if each.sync.kind is SassSync.COPY]
-    assert [(each.lanes, each.address) for each in events[:4]] == [(1, 0x1000 + 8 * (n % 3)) for n in range(4)]
-    assert len(events) == 64
-
-
 def test_a_branch_on_what_is_not_known_goes_both_ways_and_says_so() -> None:
     way = walk(0, parameters=())
     events = list(way.events())

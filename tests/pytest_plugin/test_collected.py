@@ -87,13 +87,6 @@ class TestProtocols:
         )
 
     @pytest.mark.slow
-    def test_a_size_may_be_right_where_another_is_not(self, pytester: pytest.Pytester) -> None:
-        text = RING.replace("def ring(", "@pytest.mark.pipesim(tiles=[2, 3])\ndef ring(")
-        (pytester.path / "ring_protocol.py").write_text(f"import pytest\n{text}", encoding="utf-8")
-        found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "-v")
-        found.stdout.fnmatch_lines(["*::ring[[]tiles=2[]] PASSED*", "*::ring[[]tiles=3[]] FAILED*"])
-
-    @pytest.mark.slow
     def test_what_is_not_known_in_time_fails(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py", "--pipesim-time-limit=1e-6")
         found.assert_outcomes(failed=1)
@@ -159,14 +152,6 @@ class TestKernels:
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line", "kernels")
         said = "49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely"
         found.stdout.fnmatch_lines([f"{folder / 'row_max.cu'}:{said}*"])
-
-    @pytest.mark.slow
-    def test_one_that_hangs_in_its_last_cta_names_it(self, pytester: pytest.Pytester) -> None:
-        for name in ("scale_tail.ptx", "scale_tail.json"):
-            shutil.copy(ROOT / "tests" / "ptx" / "cta_kinds" / name, pytester.path / name)
-        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim")
-        assert "refuted: scale_tail: deadlock: 1 of 2 agents waits indefinitely in CTA 9" in found.outlines
-        found.stdout.fnmatch_lines(["*10 CTAs of 2 kinds*9 like CTA 0 proved*"])
 
     @pytest.mark.slow
     def test_a_launch_file_that_is_missing_is_asked_for(self, pytester: pytest.Pytester) -> None:

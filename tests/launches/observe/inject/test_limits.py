@@ -38,16 +38,18 @@ def test_limits(observed, ptx, limits, kept, counts, notes):
     assert len(ran.records.processes) == (limits.nbytes > 10)
 
 
-def test_another_profiler_is_said(observed, ptx):
-    ran = observed("data", ptx, "launch", "copy__8_4", environment={"FAKE_CUPTI_TAKEN": "1"})
+@pytest.mark.parametrize(
+    ("environment", "note"),
+    [
+        ({"FAKE_CUPTI_TAKEN": "1"}, "another profiler observes it"),
+        ({"PIPESIM_LAUNCHES_CUPTI": "/none\nalso none"}, "CUPTI is not installed"),
+        ({"FAKE_CUPTI_REFUSES": "libcupti"}, "CUPTI's error 38"),
+    ],
+)
+def test_a_process_that_cannot_be_observed_says_why(observed, ptx, environment, note):
+    ran = observed("data", ptx, "launch", "copy__8_4", environment=environment)
     assert (ran.printed, ran.records.launches) == ("1\n", [])
-    assert ran.records.notes == ["a process was not observed: another profiler observes it"]
-
-
-def test_cupti_that_cannot_be_loaded_is_said(observed, ptx):
-    ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_CUPTI": "/none\nalso none"})
-    assert (ran.printed, ran.records.launches) == ("1\n", [])
-    assert ran.records.notes == ["a process was not observed: CUPTI is not installed"]
+    assert ran.records.notes == [f"a process was not observed: {note}"]
 
 
 def test_a_program_that_closes_all_files_has_nothing_written_to_its_own(observed, fake, ptx):
@@ -62,8 +64,6 @@ def test_the_next_cupti_is_taken_where_the_driver_is_too_old_for_one(observed, f
     shutil.copy(fake.folder / "libcupti.so.13", newer)
     variables = {"FAKE_CUPTI_REFUSES": "/newer/", "PIPESIM_LAUNCHES_CUPTI": f"{newer}\n{fake.folder}/libcupti.so.13"}
     assert observed("data", ptx, "launch", "copy__8_4", environment=variables).launch.kernel == "copy__8_4"
-    only = variables | {"PIPESIM_LAUNCHES_CUPTI": str(newer)}
-    assert observed("data", ptx, environment=only).records.notes == ["a process was not observed: CUPTI's error 38"]
 
 
 @pytest.mark.parametrize("spool", ["", "/none/at/all", "/dev/null"])
@@ -92,17 +92,14 @@ def test_the_library_has_no_warnings_and_is_built_once(fake, tmp_path):
     assert first.parent == tmp_path / "pipesim" / "inject"
 
 
-def test_without_a_compiler(tmp_path):
-    with pytest.raises(MissingExtraError, match="no C compiler"):
-        injection_library({"XDG_CACHE_HOME": str(tmp_path), "CC": "no-such-compiler"})
-
-
-def test_a_compiler_that_fails(fake, tmp_path):
-    with pytest.raises(CompileError, match="no-such-option"):
-        injection_library({"XDG_CACHE_HOME": str(tmp_path), "CC": "cc --no-such-option"})
-    assert list(tmp_path.rglob("*.so")) == []
-
-
-def test_without_cupti(fake, cache, tmp_path):
-    with pytest.raises(MissingExtraError, match="CUPTI is not installed"):
-        injection_environment(tmp_path, Limits(), {"XDG_CACHE_HOME": str(cache), "PIPESIM_CUPTI": "/none"})
+@pytest.mark.parametrize(
+    ("environment", "error"),
+    [
+        ({"CC": "no-such-compiler"}, pytest.raises(MissingExtraError, match="no C compiler")),
+        ({"CC": "cc --no-such-option"}, pytest.raises(CompileError, match="no-such-option")),
+        ({"PIPESIM_CUPTI": "/none"}, pytest.raises(MissingExtraError, match="CUPTI is not installed")),
+    ],
+)
+def test_what_is_missing_is_said(fake, tmp_path, environment, error):
+    with error:
+        injection_environment(tmp_path, Limits(), {"XDG_CACHE_HOME": str(tmp_path)} | environment)
