@@ -71,16 +71,6 @@ def test_a_try_cannot_succeed_before_its_phase(uncertainty: int) -> None:
     assert shown.model == f"false until phase {lap - 1} completes"
 
 
-def test_a_try_of_a_tile_cannot_succeed_before_its_copy() -> None:
-    case = simulated(stages=2, tiles=4, work=60, tries=True)
-    row = tries(case, 0, "full")[0]
-    copy = case.cycle(case.rows(kind=EventKind.COPY)[0])
-    lie = succeeded(case, row)
-    lie.accepted()
-    found = lie.changed(row + 1, cycle=copy - 1).refused()
-    assert (found.kind, found.agent, found.barrier, found.late_by) == (DivergenceKind.TOO_EARLY, "use", "full[0]", 1)
-
-
 def polled() -> Protocol:
     """A warp that tests its own arrive by state; another must arrive too before the phase completes."""
     p = Protocol("polled")

@@ -182,16 +182,6 @@ def test_a_kernel_that_hangs_before_in_or_after_its_window(window: tuple[int, in
     assert found.claim == expected.claim == "the kernel timed out: 2 of 2 agents blocked"
 
 
-def test_a_kernel_that_hangs_although_the_protocol_does_not() -> None:
-    """The records of a good protocol's window, of a kernel that was stopped somewhere after it."""
-    case = simulated(stages=2, tiles=8, work=30).window(0, 3).hung()
-    found = case.refused()
-    assert found.kind is DivergenceKind.NOT_FINISHED
-    assert found.stuck is None
-    early = case.changed(case.rows(agent=1)[4], value=9).refused()
-    assert early.kind is DivergenceKind.OTHER_EVENT
-
-
 def test_a_protocol_that_cannot_have_ended() -> None:
     """The window conforms, the kernel says that it finished, but the protocol hangs after it."""
     case = simulated(stages=2, tiles=8, arrives=5, work=30).window(0, 2)
