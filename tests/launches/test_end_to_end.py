@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from pipesim.ptx.kernel import read_kernel
-from pipesim.ptx.launch.file import read_launch
-from pipesim.ptx.launch.values import Array, Field, Launch, Number, Pointer, Struct, TensorMap
 from tests.support import fake_cuda
 from tests.support.fake_cuda import FakeCuda
 from tests.support.paths import ROOT
@@ -70,15 +68,6 @@ def caught(fake: FakeCuda, folder: Path, *words: object) -> subprocess.Completed
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-def injected(fake: FakeCuda, folder: Path, *commands: object, more: tuple[str, ...] = ()) -> Launch:
-    """The one launch of the ring that the program in C makes."""
-    done = caught(
-        fake, folder, "--inject", *more, "--", fake.folder / "program", "data", fake.folder / "code.ptx", *commands
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return read_launch((folder / "launches" / "ring__128_8_4_24.json").read_text(), "x")
-
-
 class TestPython:
     @pytest.mark.slow
     def test_a_program_is_observed_and_its_launch_files_are_read(self, fake: FakeCuda, tmp_path: Path) -> None:
@@ -135,22 +124,6 @@ def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 class TestInjected:
-    def test_every_word_of_the_launch(self, fake: FakeCuda, tmp_path: Path) -> None:
-        commands = ("tiled", "number", 7, "contents", 3, "grid", 6, "shared", 4096, "cluster", "ring__128_8_4_24")
-        launch = injected(fake, tmp_path, *commands)
-        assert (launch.grid, launch.block, launch.cluster) == ((6, 1, 1), (128, 1, 1), (2, 1, 1))
-        assert (launch.dynamic_shared, launch.registers) == (4096, 96)
-        tiles, pointer, number, struct = (each.content for each in launch.parameters)
-        assert isinstance(tiles, TensorMap)
-        assert tiles.element == "bf16"
-        assert isinstance(pointer, Pointer)
-        assert pointer.contents == (Field(0, Array("u32", (3,))),)
-        assert number == Number("u32", 7)
-        assert isinstance(struct, Struct)
-        inside = [each for each in struct.fields if isinstance(each.content, Pointer)]
-        assert [each.offset for each in inside] == [8]
-        assert [each.name for each in launch.parameters] == ["m", "p", "n", "s"]
-
     def test_python_that_observes_itself_is_not_observed_twice(self, fake: FakeCuda, tmp_path: Path) -> None:
         words = ("--inject", "--", sys.executable, fake.folder / "program.py", fake.folder / "code.ptx", "killed__8")
         done = caught(fake, tmp_path, *words)
