@@ -215,7 +215,7 @@ def carry_out(part: Part, seconds: float | None = None) -> Result:
     except (LimitReachedError, MemoryError) as error:
         watch.resume()
         reached = LimitReachedError(Limit.MEMORY, watch.most_bytes or 0) if isinstance(error, MemoryError) else error
-        return failure(*stage_of(part), limit_error(reached))
+        return failure(*stage_of(part), reached)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with its protocol; the others continue
         return failure(*stage_of(part), error)
 
@@ -255,13 +255,16 @@ def stage_of(part: Part) -> tuple[Stage, str]:
 
 
 def failure(stage: Stage, name: str, error: BaseException) -> Failure:
-    """An exception as data, by its fact and place: a PipesimError, an end of the process, or a mistake in pipesim."""
+    """An exception as data, by its fact and place: a PipesimError, a limit, an end of the process, or a mistake in
+    pipesim.
+    """
     if isinstance(error, KeyboardInterrupt):
         return Failure(stage, name, "interrupted", interrupted=True)
     if isinstance(error, MemoryError):
         return Failure(stage, name, "there is not enough memory")
     if isinstance(error, BrokenExecutor):
         return Failure(stage, name, "its process ended before it had an answer")
+    error = limit_error(error) if isinstance(error, LimitReachedError) else error
     said = error if isinstance(error, PipesimError) else internal_error(error)
     return Failure(stage, name, said.fact, said.place, internal=isinstance(said, InternalError))
 

@@ -27,7 +27,7 @@ from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport
 from pipesim.errors import EvidenceError, ParameterError, PipesimError
 from pipesim.model.program import Program
-from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.profile import DEFAULT, load_profile
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
@@ -128,11 +128,9 @@ def _case(subject: Subject, profile: str, shelf: _Shelf | None, time_limit: floa
         program = subject.program()
     except ParameterError:
         raise
-    except PipesimError as error:
-        return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", error),))
-    except LimitReachedError as reached:
+    except (PipesimError, LimitReachedError) as error:
         watch.resume()
-        return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", limit_error(reached)),))
+        return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", error),))
     parts: list[Part] = [ProofPart(subject, time_limit), SimulationPart(subject, profile)]
     if shelf is None:
         return _Case(subject, program, tuple(parts))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pipesim.answers.progress import SILENT, Progress
-from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
+from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, OF_VERDICT, resources_of, simulate_once, why_not
 from pipesim.answers.sweep.sweep import value_of
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome, Times
@@ -18,6 +18,7 @@ from pipesim.model.edits import Listing, listing, replace_operations, with_listi
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation, Space, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.prove.check import check
 from pipesim.targets import Target
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile
 from pipesim.timed.work import OVERHEAD, SCALE
@@ -222,7 +223,6 @@ def _less(value: int, percent: int) -> int:
 
 
 PERCENT = 20  #: by how much times are changed, unless a person asks for another amount
-_STATES = {Verdict.PROVED: Outcome.USABLE, Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 
 
 def advise(
@@ -244,7 +244,7 @@ def advise(
         raise ParameterError(f"a change of {percent} %", correction="give 1 to 90")
     target = target.timed()
     program = target.build(params, grid=ctas)
-    found = proof(program, max_states)
+    found = check(program, max_states)
     before = simulate_once(program, profile, max_steps)
     metric = Metric.RUN if before.times is None or before.times.period_millicycles is None else Metric.PERIOD
     advice: list[Advice] = []
@@ -281,7 +281,7 @@ def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict, max_
     resources = resources_of(each.program)
     why = ""
     if not each.same_operations:
-        found = proof(each.program, max_states)
+        found = check(each.program, max_states)
         verdict, why = found.verdict, why_not(found)
     if verdict is Verdict.REFUTED:
         return Advice(each.change, Outcome.REFUTED, why, verdict, resources)
@@ -292,7 +292,7 @@ def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict, max_
     was, value = value_of(before, metric, None), value_of(ran.times, metric, None)
     same_work = each.same_operations or (ran.times.work, ran.times.unit) == (before.work, before.unit)
     gain = round(1000 * (was - value) / was) if was and value is not None and same_work else None
-    return Advice(each.change, _STATES[verdict], why, verdict, resources, ran.times, value, gain, metric)
+    return Advice(each.change, OF_VERDICT[verdict], why, verdict, resources, ran.times, value, gain, metric)
 
 
 def _common(before: Times, after: Times, metric: Metric) -> Metric:

@@ -161,14 +161,11 @@ def _reached(starts: Sequence[int], following: Callable[[int], Iterable[int]], b
     return found
 
 
-_AT = {
-    SassSync.CLUSTER_WAIT: WaitsFor.CLUSTER, SassSync.LANES: WaitsFor.LANES, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
-    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY,
+_EITHER = {
+    SassSync.GROUP_WAIT: WaitsFor.GROUPS, SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY,
 }  # fmt: skip
-_BEHIND = {
-    SassSync.WAIT: WaitsFor.MBARRIER, SassSync.BAR_SYNC: WaitsFor.NAMED, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
-    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY,
-}  # fmt: skip
+_AT = _EITHER | {SassSync.CLUSTER_WAIT: WaitsFor.CLUSTER, SassSync.LANES: WaitsFor.LANES}
+_BEHIND = _EITHER | {SassSync.WAIT: WaitsFor.MBARRIER, SassSync.BAR_SYNC: WaitsFor.NAMED}
 #: What a loop asks again and again, in the order of what says most.
 _ASKS = {
     SassSync.WAIT: WaitsFor.MBARRIER, SassSync.ASK_REGISTERS: WaitsFor.REGISTERS, SassSync.SWAP: WaitsFor.GLOBAL,

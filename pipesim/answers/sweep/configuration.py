@@ -7,7 +7,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import BrokenExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -15,15 +14,24 @@ from itertools import product
 from math import prod
 from typing import assert_never
 
-from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
-from pipesim.answers.verify import Subject
+from pipesim.answers.progress import Stage
+from pipesim.answers.sweep.measure import (
+    MOST_STATES,
+    MOST_STEPS,
+    OF_VERDICT,
+    resources_of,
+    simulate_once,
+    why_not,
+)
+from pipesim.answers.verify import Subject, failure
 from pipesim.answers.views.sweep import Configuration, Outcome
-from pipesim.errors import ParameterError, PipesimError, UsageError, internal_error
+from pipesim.errors import ParameterError, UsageError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
+from pipesim.prove.check import check
 from pipesim.timed.profile import Profile
 
 MOST_CONFIGURATIONS = 100_000  #: of one sweep: a day on a few processors
@@ -49,9 +57,6 @@ def axes_of(given: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
 def configurations(axes: Mapping[str, tuple[int, ...]]) -> list[Params]:
     """Every combination, the last axis changing fastest."""
     return [tuple(zip(axes, values, strict=True)) for values in product(*axes.values())]
-
-
-_OF_VERDICT = {Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,6 @@ def evaluate(
             raise
         current().resume()
         return SweepAnswer(Configuration(named, Outcome.FAILED, reached.in_words()), digest)
-    except MemoryError:
-        return SweepAnswer(Configuration(named, Outcome.FAILED, "there is not enough memory"), digest)
     except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others continue
         return SweepAnswer(failed_answer(params, error), digest)
 
@@ -149,9 +152,9 @@ def _evaluate_program(named: dict[str, int], program: Program, asked: Question) 
     ran = simulate_once(program, asked.profile, asked.max_steps)
     state, why = _state_of(ran.outcome, ran.why), ran.why
     if asked.prove:
-        found = proof(program, asked.max_states)
+        found = check(program, asked.max_states)
         if found.verdict is not Verdict.PROVED:
-            state, why = _OF_VERDICT[found.verdict], why_not(found)
+            state, why = OF_VERDICT[found.verdict], why_not(found)
     return Configuration(named, state, why, resources, ran.times)
 
 
@@ -171,9 +174,5 @@ def _state_of(outcome: Ending, why: str) -> Outcome:
 
 def failed_answer(params: Params, error: BaseException) -> Configuration:
     """A configuration without an answer: the sweep was ended, its process died, or pipesim failed."""
-    if isinstance(error, KeyboardInterrupt):
-        return Configuration(dict(params), Outcome.NOT_REACHED, "interrupted")
-    if isinstance(error, BrokenExecutor):
-        return Configuration(dict(params), Outcome.FAILED, "its process ended before it had an answer")
-    said = error if isinstance(error, PipesimError) else internal_error(error)
-    return Configuration(dict(params), Outcome.FAILED, said.fact)
+    found = failure(Stage.SIMULATE, "", error)
+    return Configuration(dict(params), Outcome.NOT_REACHED if found.interrupted else Outcome.FAILED, found.said)

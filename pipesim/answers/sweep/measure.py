@@ -4,7 +4,7 @@ of advice, that simulates.
 
 from dataclasses import dataclass
 
-from pipesim.answers.views.sweep import Resources, Times, WorkUnit
+from pipesim.answers.views.sweep import Outcome, Resources, Times, WorkUnit
 from pipesim.conform.compare import period_pair
 from pipesim.conform.result import LimitKind
 from pipesim.conform.steady import bottleneck
@@ -13,7 +13,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.steady import iterations
-from pipesim.prove.check import Check, check
+from pipesim.prove.check import Check
 from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
@@ -22,6 +22,8 @@ MOST_STATES = 20_000  #: of the search for one configuration: a few seconds
 MOST_STEPS = 2_000_000  #: operations of one simulation: about a minute
 _MOSTLY = 2000  #: half of a run, as a factor in thousandths: then a role that feeds the matrix engine is at its pace
 _WARP = 32
+#: Of what ran to its end: what it is by its verdict.
+OF_VERDICT = {Verdict.PROVED: Outcome.USABLE, Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,6 @@ def resources_of(program: Program) -> Resources:
                     held[agent.warp] = operand(op, "registers")
     known = all(held.values())
     return Resources(program.smem_bytes, _WARP * len(held), _WARP * sum(held.values()) if known else 0)
-
-
-def proof(program: Program, max_states: int = MOST_STATES) -> Check:
-    """The verdict for every schedule, without what explains it."""
-    return check(program, max_states)
 
 
 def why_not(found: Check) -> str:

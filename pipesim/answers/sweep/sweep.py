@@ -179,7 +179,10 @@ def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT)
     where = where or Where()
     axes = _require(asked)
     every = configurations(axes)
-    with _results(asked, where) as file:
+    kept: AbstractContextManager[ResultsFile | None] = nullcontext()
+    if where.results is not None:
+        kept = ResultsFile(where.results, _question(asked))
+    with kept as file:
         known = file.known if file else {}
         new_first = sorted(every, key=known.__contains__)  # a sweep whose time is up again and again gets further
         found, ended = _answers(asked, where, [(params, known.get(params)) for params in new_first], file, progress)
@@ -210,12 +213,6 @@ def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
         asked.target.build({unknown[0]: 1})
     require_grid(asked.ctas)
     return axes
-
-
-def _results(asked: Sweep, where: Where) -> AbstractContextManager[ResultsFile | None]:
-    if where.results is None:
-        return nullcontext()
-    return ResultsFile(where.results, _question(asked))
 
 
 def _question(asked: Sweep) -> dict[str, object]:
