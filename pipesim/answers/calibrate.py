@@ -1,18 +1,16 @@
 """A latency profile from recordings: which of them are read, the fit, and the captures that would make it better."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from multiprocessing import active_children, get_context
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell, observations_of
 from pipesim.answers.evidence import capture_trace
-from pipesim.answers.spread import begin_process, children_started, processors, spread
+from pipesim.answers.spread import begin_process, children_started, processes, processors, spread
 from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.fit.least_squares import require_scipy
 from pipesim.conform.fit.observation import RunObservation, Vector
@@ -36,54 +34,34 @@ _TOGETHER = 4  #: simulations that a process is sent
 _Asked = tuple[int, dict[str, int]]  #: an observation, and the values of a profile
 
 
-class FitWorkers:
+class FitWorkers(ExitStack):
     """A context manager that simulates observations under profiles; the order of what it returns is that asked for.
 
     Processes are started as soon as they are worth it. They have the memory limit of this one and end with the block.
     """
 
     def __init__(self, observations: Sequence[RunObservation], base: Profile, jobs: int | None = None) -> None:
-        self._observations, self._base = tuple(observations), base
+        super().__init__()
+        self._problem = tuple(observations), base
         self._jobs = processors() if jobs is None else jobs
         self._pool: ProcessPoolExecutor | None = None
-        self._others: set[BaseProcess] = set()
-
-    def __enter__(self) -> "FitWorkers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if self._pool is None:
-            return
-        for child in set(active_children()) - self._others:
-            child.kill()  # it has no more work
-        self._pool.shutdown(cancel_futures=True)
-        self._pool = None
 
     def __call__(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
         """The deviations of each observation under its profile."""
         if self._jobs > 1 and (self._pool is not None or len(asked) >= _WORTH_PROCESSES):
             try:
-                return self._by_processes(self._pool or self._start_pool(), asked)
+                self._pool = self._pool or self.enter_context(processes(self._jobs, _begin, self._problem))
+                return self._by_processes(self._pool, asked)
             except BrokenProcessPool:  # one died, as of too little memory: here that is an error that says so
-                self._end()
+                self.close()
                 self._jobs = 1
-        return [self._observations[number].deviations(profile) for number, profile in asked]
+        return [self._problem[0][number].deviations(profile) for number, profile in asked]
 
     def _by_processes(self, pool: ProcessPoolExecutor, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
         parts = [[(n, each.values) for n, each in asked[at : at + _TOGETHER]] for at in range(0, len(asked), _TOGETHER)]
         with children_started():
             waiting = [pool.submit(_deviations, part) for part in parts]
         return [vector for future in waiting for vector in future.result()]
-
-    def _start_pool(self) -> ProcessPoolExecutor:
-        self._others = set(active_children())
-        begin = (os.getpid(), current().most_bytes, self._observations, self._base)
-        with children_started():
-            self._pool = ProcessPoolExecutor(self._jobs, get_context("spawn"), _begin, begin)
-        return self._pool
 
 
 _held: list[tuple[Sequence[RunObservation], Profile]] = []  #: of a process that was started

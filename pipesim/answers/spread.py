@@ -48,47 +48,20 @@ def spread(
                 keep(n, found[n])
                 done(n)
         else:
-
-            def on_done(n: int) -> None:
-                keep(n, found[n])
-                done(n)
-
-            _in_processes(parts, do, failed, on_done, jobs, found)
+            with processes(min(jobs, len(parts))) as pool:
+                with children_started():
+                    waiting = {pool.submit(do, part): n for n, part in enumerate(parts)}
+                for future in as_completed(waiting):
+                    n, error = waiting[future], future.exception()
+                    found[n] = future.result() if error is None else failed(parts[n], error)
+                    keep(n, found[n])
+                    done(n)
     except KeyboardInterrupt as error:
         if not found:
             raise
         current().resume()
         found = {n: failed(part, error) for n, part in enumerate(parts)} | found
     return [found[n] for n in range(len(parts))]
-
-
-def _in_processes(
-    parts: Sequence[_Part],
-    do: Callable[[_Part], _Result],
-    failed: Callable[[_Part, BaseException], _Result],
-    done: Callable[[int], None],
-    jobs: int,
-    found: dict[int, _Result],
-) -> None:
-    """Enter in ``found`` what becomes of every part; whatever is raised, no process stays."""
-    others = set(active_children())
-    # spawned, not forked: a fork would copy the locks of the threads that Arrow and the progress line have
-    begin = (os.getpid(), current().most_bytes)
-    with children_started():
-        pool = ProcessPoolExecutor(min(jobs, len(parts)), get_context("spawn"), begin_process, begin)
-    try:
-        with children_started():
-            waiting = {pool.submit(do, part): n for n, part in enumerate(parts)}
-        for future in as_completed(waiting):
-            n, error = waiting[future], future.exception()
-            found[n] = future.result() if error is None else failed(parts[n], error)
-            done(n)
-    except BaseException:
-        for child in set(active_children()) - others:
-            child.kill()  # what they compute is not needed any more, may take long, and exists only in them
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -122,3 +95,26 @@ def begin_process(parent: int, most_bytes: int | None) -> None:
         signal.signal(number, signal.SIG_IGN)  # a signal that waits is dropped
     set_held(hold_signals(()) - {*HELD})
     Watch(most_bytes, signals=()).__enter__()  # as long as the process lives
+
+
+@contextmanager
+def processes(
+    jobs: int, begin: Callable[..., None] = begin_process, given: tuple[object, ...] = ()
+) -> Iterator[ProcessPoolExecutor]:
+    """So many processes, which end with the block, at once if it raises.
+
+    ``begin``: what each does first, :func:`begin_process` with what is ``given`` as well.
+    """
+    others = set(active_children())
+    # spawned, not forked: a fork would copy the locks of the threads that Arrow and the progress line have
+    with children_started():
+        known = (os.getpid(), current().most_bytes, *given)
+        pool = ProcessPoolExecutor(jobs, get_context("spawn"), begin, known)
+    try:
+        yield pool
+    except BaseException:
+        for child in set(active_children()) - others:
+            child.kill()  # what they compute is not needed any more, may take long, and exists only in them
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
