@@ -5,8 +5,9 @@ after the last one at which the whole program starts to repeat, so that what hol
 offered. The set is proved for every value by the argument of the whole program where that has one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pipesim.answers.any_size import Families, build_by, trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError
@@ -21,7 +22,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.prove.any_size.family import Family, ProvedRange
+from pipesim.prove.any_size.family import Build, Family, ProvedRange
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.kept_proof import KeptProof, OpenRules, Withheld, kept_proof, may_guard_more
@@ -105,8 +106,7 @@ class _RemovalSearch:
             self._step(step, work)
         return self._build_report()
 
-    def _step(self, step: RedundantStep, work: object) -> None:
-        assert callable(work)
+    def _step(self, step: RedundantStep, work: Callable[[], None]) -> None:
         units = (0, 0)
         self.budget.start()
         with self.progress.redundant_step(self.program.name, step) as tell:
@@ -119,7 +119,7 @@ class _RemovalSearch:
 
             self._unit = unit
             try:
-                work(unit)
+                work()
             except BudgetSpentError as spent:
                 self._cut.append(CutStep(step, spent.by, *units))
             except KeyboardInterrupt:
@@ -132,8 +132,14 @@ class _RemovalSearch:
 
     # steps
 
-    def _prove(self, unit: Unit) -> None:
-        found, kept = kept_proof(self.program, self.max_states, lambda: unit(0, 0))
+    @property
+    def _kept(self) -> KeptProof:
+        """The proof of the whole, where there is one."""
+        assert self._standing is not None
+        return self._standing
+
+    def _prove(self) -> None:
+        found, kept = kept_proof(self.program, self.max_states, lambda: self._unit(0, 0))
         self._verdict = Verdict.UNKNOWN if found is None else found.verdict
         if isinstance(kept, Withheld):
             self._withheld = kept
@@ -142,40 +148,31 @@ class _RemovalSearch:
         else:
             self._standing = kept
 
-    def _look_at_sizes(self, unit: Unit) -> None:
+    def _look_at_sizes(self) -> None:
         """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
-        assert self._standing is not None
-        names = self._trip_counts()
-        target = replace(self.target.with_strictness(self._standing.rules), watch=lambda _: unit(0, 0))
+        flat = self.target.program is not None  # it has one size
+        names = () if flat else trip_counts(self.target, self.params, self.program)
+        target = replace(self.target.with_strictness(self._kept.rules), watch=lambda _: self._unit(0, 0))
         families = Families(target, self.params, self.program)
         for n, name in enumerate(names, 1):
-            unit(n - 1, len(names))
+            self._unit(n - 1, len(names))
             self._ranges = families.ranges(n)
             if len(self._ranges) == n:
                 self._sizes += self._at_sizes(name, _values(self._ranges[-1]))
 
-    def _trip_counts(self) -> tuple[str, ...]:
-        if self.target.program is not None:  # a flat program has one size
-            return ()
-        return trip_counts(self.target, self.params, self.program)
-
     def _at_sizes(self, name: str, values: Sequence[int]) -> list[_TriedSize]:
-        build = build_by(self.target, self.params, name)
-        kept = self._standing
-        assert kept is not None
-        found: list[_TriedSize] = []
+        build, kept, found = build_by(self.target, self.params, name), self._kept, list[_TriedSize]()
         for value in values:
             program = build(value)
             if program is not None and kept.still_holds(program):
-                found.append(
-                    _TriedSize(name, value, program, kept.open_rules(program) if value == values[-1] else None)
-                )
+                assumed = kept.open_rules(program) if value == values[-1] else None
+                found.append(_TriedSize(name, value, program, assumed))
         return found
 
-    def _each_alone(self, unit: Unit) -> None:
+    def _each_alone(self) -> None:
         tried = candidates(self.program)
         for n, removal in enumerate(tried):
-            unit(n, len(tried))
+            self._unit(n, len(tried))
             edited = without(self.program, removal)
             self._tried += 1
             if edited is None or not self._proved(edited):
@@ -187,20 +184,20 @@ class _RemovalSearch:
             else:
                 self._unfit += 1
 
-    def _maximal_set(self, unit: Unit) -> None:
+    def _maximal_set(self) -> None:
         """Each in turn that can go with those before it; less, if the set is not proved for what the whole is."""
         offered = list(self._alone)
         largest = [size for size in self._sizes if size.assumed is not None]
         while True:
             chosen: list[Removal] = []
             for n, removal in enumerate(offered):
-                unit(n, len(offered))
+                self._unit(n, len(offered))
                 if any(removal.within(other) for other in chosen):
                     continue
                 edited = without(self.program, *chosen, removal)
                 if edited is not None and self._proved(edited) and self._at(largest, *chosen, removal):
                     chosen.append(removal)
-            if not chosen or (self._at(self._sizes, *chosen) and not self._not_for_every_value(chosen, unit)):
+            if not chosen or (self._at(self._sizes, *chosen) and not self._not_for_every_value(chosen)):
                 self._together = chosen
                 return
             offered = chosen[:-1]
@@ -208,41 +205,32 @@ class _RemovalSearch:
     # proofs
 
     def _proved(self, edited: Program) -> bool:
-        kept = self._standing
-        assert kept is not None
-        return kept.still_holds(edited) and kept.adds_nothing(edited, kept.here)
+        return self._kept.still_holds(edited) and self._kept.adds_nothing(edited, self._kept.here)
 
     def _at(self, sizes: Sequence[_TriedSize], *removals: Removal) -> bool:
         """True if the removals are proved at these sizes, and add nothing to what is assumed there."""
-        kept = self._standing
-        assert kept is not None
         for size in sizes:
             self._unit(0, 0)
             edited = without(size.program, *removals)
             if edited is None:  # at this size nothing of it is executed
                 continue
-            if not kept.still_holds(edited) or (
-                size.assumed is not None and not kept.adds_nothing(edited, size.assumed)
-            ):
+            adds = size.assumed is not None and not self._kept.adds_nothing(edited, size.assumed)
+            if adds or not self._kept.still_holds(edited):
                 return False
         return True
 
-    def _not_for_every_value(self, removals: list[Removal], unit: Unit) -> bool:
+    def _not_for_every_value(self, removals: list[Removal]) -> bool:
         """True if the whole is proved for any number of iterations and the program without these is not."""
-        assert self._standing is not None
         self._shown = {}
-        if not removals:
-            return False
+
+        def rebuilt(build: Build, value: int) -> Program | None:
+            self._unit(0, 0)
+            made = build(value)
+            return None if made is None else without(made, *removals) or made
+
         for every in (each for each in self._ranges if each.lap):
-            build = build_by(self.target.with_strictness(self._standing.rules), self.params, every.parameter)
-
-            def rebuild(value: int, build: object = build) -> Program | None:
-                assert callable(build)
-                unit(0, 0)
-                made: Program | None = build(value)
-                return None if made is None else without(made, *removals) or made
-
-            found = Family(every.parameter, rebuild).verdict()
+            build = build_by(self.target.with_strictness(self._kept.rules), self.params, every.parameter)
+            found = Family(every.parameter, partial(rebuilt, build)).verdict()
             if not found.lap or found.least > every.least:
                 return True
             self._shown[every.parameter] = True
@@ -256,7 +244,7 @@ class _RemovalSearch:
         return RedundantReport(
             heading=heading(self.program),
             verdict=self._verdict,
-            operations=sum(map(len, self.program.code)),
+            operations=self._operations,
             rules=switches(rules) if rules is not None else (),
             assumed=tuple(name for name in names if rules is not None and name not in switches(rules)),
             tried=self._tried,
