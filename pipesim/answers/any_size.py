@@ -125,12 +125,13 @@ def _small(free: Sequence[ProvedRange]) -> Iterator[tuple[int, ...]]:
     yield from sorted(product(*sides), key=lambda values: (sum(values), values))[:_MOST_TOGETHER]
 
 
-def build_by(target: Target, params: Mapping[str, int], parameter: str) -> Build:
+def build_by(target: Target, params: Mapping[str, int], parameter: str, grid: int | None = None) -> Build:
     """The target's program by the value of one parameter; None where the protocol refuses it."""
 
     def build(value: int) -> Program | None:
         try:
-            return target.build({**params, parameter: value}, twice=False)  # the program that was asked for was
+            # not twice, as the program that was asked for was
+            return target.build({**params, parameter: value}, grid=grid, twice=False)
         except PipesimError:
             return None
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipesim.answers.in_laps import long_run
+from pipesim.answers.recorded_program import LongRunError, recorded_program
 from pipesim.answers.views.conclusion import heading
-from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
+from pipesim.answers.views.trace import CompareReport, PairReport, PairSide, PeriodCheck, TraceComparison
 from pipesim.bounds import MAX_LOCK_FAILURES, MAX_LONG_OPERATIONS
 from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of_kernel
 from pipesim.conform.compare import compare
+from pipesim.conform.pair.pair import compare_traces
+from pipesim.conform.pair.result import Pair
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.replay.in_laps import conform_in_laps
@@ -17,7 +21,7 @@ from pipesim.conform.replay.word_values import RecordedWords
 from pipesim.conform.result import Conformance, Timing
 from pipesim.conform.times import NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
-from pipesim.errors import EvidenceError, TooManyOperationsError
+from pipesim.errors import EvidenceError, PipesimError, TooManyOperationsError, UnknownProtocolError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
@@ -28,14 +32,6 @@ from pipesim.trace.word_records import word_records
 
 if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
-
-
-from pipesim.answers.in_laps import long_run
-from pipesim.answers.recorded_program import LongRunError, recorded_program
-from pipesim.answers.views.trace import PairReport, PairSide
-from pipesim.conform.pair.pair import compare_traces
-from pipesim.conform.pair.result import Pair
-from pipesim.errors import PipesimError, UnknownProtocolError
 
 
 def compare_trace(

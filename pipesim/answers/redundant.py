@@ -90,7 +90,7 @@ class _RemovalSearch:
         self._shown: dict[str, bool] = {}
         self._tried = self._unfit = self._guarding = 0
         self._cut: list[CutStep] = []
-        self._unit: Unit = _untold
+        self._unit: Unit = lambda _done, _of: None  # no step is under way
 
     def carry_out(self) -> RedundantReport:
         """Every step, as far as there is time; what is known then."""
@@ -260,10 +260,6 @@ class _RemovalSearch:
     def _size(self, found: ProvedRange) -> Sizes:
         values = tuple(each.value for each in self._sizes if each.parameter == found.parameter)
         return Sizes(found.parameter, values, found.lap > 0, self._shown.get(found.parameter, False))
-
-
-def _untold(done: int, of: int) -> None:
-    """No step is under way."""
 
 
 def _values(found: ProvedRange) -> list[int]:
