@@ -40,10 +40,10 @@ class FitWorkers(ExitStack):
     Processes are started as soon as they are worth it. They have the memory limit of this one and end with the block.
     """
 
-    def __init__(self, observations: Sequence[RunObservation], base: Profile, jobs: int | None = None) -> None:
+    def __init__(self, observations: Sequence[RunObservation], base: Profile) -> None:
         super().__init__()
         self._problem = tuple(observations), base
-        self._jobs = processors() if jobs is None else jobs
+        self._jobs = processors()
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pipesim.answers.progress import SILENT, Progress
-from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, OF_VERDICT, resources_of, simulate_once, why_not
+from pipesim.answers.sweep.measure import MOST_STATES, OF_VERDICT, resources_of, simulate_once, why_not
 from pipesim.answers.sweep.sweep import value_of
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome, Times
@@ -232,8 +232,6 @@ def advise(
     *,
     ctas: int | None = None,
     percent: int = PERCENT,
-    max_states: int = MOST_STATES,
-    max_steps: int = MOST_STEPS,
     progress: Progress = SILENT,
 ) -> AdviseReport:
     """What limits the protocol with these parameters, and what each change would bring.
@@ -244,15 +242,15 @@ def advise(
         raise ParameterError(f"a change of {percent} %", correction="give 1 to 90")
     target = target.timed()
     program = target.build(params, grid=ctas)
-    found = check(program, max_states)
-    before = simulate_once(program, profile, max_steps)
+    found = check(program, MOST_STATES)
+    before = simulate_once(program, profile)
     metric = Metric.RUN if before.times is None or before.times.period_millicycles is None else Metric.PERIOD
     advice: list[Advice] = []
     if before.times is not None and found.verdict is not Verdict.REFUTED:
         tried = list(changes(target, params, ctas, program, profile, percent))
         with progress.configurations(program.name, len(tried)) as step:
             for n, each in enumerate(tried, 1):
-                advice.append(_advice(each, before.times, metric, found.verdict, max_states, max_steps))
+                advice.append(_advice(each, before.times, metric, found.verdict))
                 step(n, len(tried))
     return AdviseReport(
         heading=heading(program),
@@ -275,17 +273,17 @@ def _gain(each: Advice) -> tuple[int, int]:
     return (1, 0) if each.gain_permille is None else (0, -each.gain_permille)
 
 
-def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict, max_states: int, max_steps: int) -> Advice:
+def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict) -> Advice:
     if each.refused:
         return Advice(each.change, Outcome.REFUSED, each.refused)
     resources = resources_of(each.program)
     why = ""
     if not each.same_operations:
-        found = check(each.program, max_states)
+        found = check(each.program, MOST_STATES)
         verdict, why = found.verdict, why_not(found)
     if verdict is Verdict.REFUTED:
         return Advice(each.change, Outcome.REFUTED, why, verdict, resources)
-    ran = simulate_once(each.program, each.profile, max_steps)
+    ran = simulate_once(each.program, each.profile)
     if ran.times is None:
         return Advice(each.change, Outcome.UNFINISHED if ran.why else Outcome.CUT, ran.why, verdict, resources)
     metric = _common(before, ran.times, metric)
