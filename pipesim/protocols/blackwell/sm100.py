@@ -7,7 +7,7 @@ Upstream: ``sm100_structured/structured_kernels/`` (``kernel_common.mojo``, ``wa
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
@@ -57,26 +57,14 @@ class Sm100:
     cluster: tuple[int, int] = (1, 1)
 
     @classmethod
-    def for_protocol(
-        cls,
-        p: Protocol,
-        *,
-        cta_group: int,
-        tiles: int,
-        clc_stages: int,
-        epilogue_load: bool = False,
-        cluster: tuple[int, int] = (1, 1),
-    ) -> "Sm100":
-        """The memory of all that, in ``p``."""
+    def for_protocol(cls, p: Protocol, *, clc_stages: int, **sizes: Any) -> Self:
+        """The memory of all that, in ``p``, for these ``sizes``."""
         return cls(
-            cta_group,
-            tiles,
-            ClcPipelineStorage(p, clc_stages),
-            p.smem("tmem_addr", 1, 16),
-            p.mbarriers("tmem_dealloc", 1),
-            p.smem("c", 2, ROWS * SLICE_COLUMNS * BF16),
-            epilogue_load,
-            cluster,
+            clc=ClcPipelineStorage(p, clc_stages),
+            tmem_addr=p.smem("tmem_addr", 1, 16),
+            tmem_dealloc=p.mbarriers("tmem_dealloc", 1),
+            c=p.smem("c", 2, ROWS * SLICE_COLUMNS * BF16),
+            **sizes,
         )
 
     def init(self) -> None:

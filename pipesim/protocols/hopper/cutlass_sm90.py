@@ -30,20 +30,6 @@ RANGES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutlassSizes:
-    """The parameters of both kernels."""
-
-    tiles: int
-    k_tiles: int
-    stages: int
-    residual: int
-    cluster: int
-    block_n: int
-    block_k: int
-    epilogue: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class CutlassSm90:
     """Memory, sizes and the producer's roles. ``consumers``: warps that share an output tile."""
 
@@ -58,21 +44,23 @@ class CutlassSm90:
     step_cycles: int
 
     @classmethod
-    def for_protocol(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> "CutlassSm90":
+    def for_protocol(
+        cls, p: Protocol, *, stages: int, residual: int, block_n: int, block_k: int, epilogue: int, consumers: int,
+        **trips: int,
+    ) -> "CutlassSm90":  # fmt: skip
         """All that in ``p``: a warp group computes 64 rows of the output."""
-        rows, columns, row_bytes = ROWS * consumers // GROUP, sizes.block_n, sizes.block_k * BF16
+        rows, row_bytes = ROWS * consumers // GROUP, block_k * BF16
         return cls(
-            a=p.smem("a", sizes.stages, rows * row_bytes),
-            b=p.smem("b", sizes.stages, columns * row_bytes),
-            mainloop_mbars=p.mbarriers("mainloop", 2 * sizes.stages),
+            a=p.smem("a", stages, rows * row_bytes),
+            b=p.smem("b", stages, block_n * row_bytes),
+            mainloop_mbars=p.mbarriers("mainloop", 2 * stages),
             epilogue=CutlassEpilogue.for_protocol(
-                p, residual=sizes.residual, rows=rows, columns=columns, warps=consumers, cycles=sizes.epilogue
+                p, residual=residual, rows=rows, columns=block_n, warps=consumers, cycles=epilogue
             ),
-            tiles=sizes.tiles,
-            k_tiles=sizes.k_tiles,
+            **trips,
             consumers=consumers,
             cluster_shape=(p.cluster, 1),
-            step_cycles=mma_cycles(ROWS, columns, sizes.block_k) // GROUP,
+            step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
         )
 
     def add_producer(self, p: Protocol) -> None:

@@ -9,7 +9,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
-from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSizes, CutlassSm90
+from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSm90
 from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import GROUP
 
@@ -30,12 +30,11 @@ def cutlass_sm90_cooperative(
     ``tiles`` output tiles of 128 rows for this CTA, each of ``k_tiles`` steps of ``block_k``; ``residual`` 1: C is
     loaded too. ``cluster`` 2: two CTAs multicast B to each other. ``epilogue``: cycles per subtile of 32 columns.
     """
-    sizes = CutlassSizes(
-        tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual, cluster=cluster,
-        block_n=block_n, block_k=block_k, epilogue=epilogue,
-    )  # fmt: skip
     p = Protocol("cutlass_sm90_cooperative", cluster=cluster)
-    kernel = CutlassSm90.for_protocol(p, sizes, consumers=2 * GROUP)
+    kernel = CutlassSm90.for_protocol(
+        p, tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual,
+        block_n=block_n, block_k=block_k, epilogue=epilogue, consumers=2 * GROUP,
+    )  # fmt: skip
     p.init(kernel.init)
     kernel.add_producer(p)
 

@@ -12,7 +12,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import OrderedSequenceBarrier, PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
-from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSizes, CutlassSm90
+from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, RANGES, CutlassSm90
 from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import GROUP, GROUP_THREADS
 
@@ -36,12 +36,11 @@ def cutlass_sm90_pingpong(
     ``tiles`` output tiles of 64 rows for this CTA, each of ``k_tiles`` steps of ``block_k``; ``residual`` 1: C is
     loaded too. ``cluster`` 2: two CTAs multicast B to each other. ``epilogue``: cycles per subtile of 32 columns.
     """
-    sizes = CutlassSizes(
-        tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual, cluster=cluster,
-        block_n=block_n, block_k=block_k, epilogue=epilogue,
-    )  # fmt: skip
     p = Protocol("cutlass_sm90_pingpong", cluster=cluster)
-    sm90 = CutlassSm90.for_protocol(p, sizes, consumers=GROUP)
+    sm90 = CutlassSm90.for_protocol(
+        p, tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual,
+        block_n=block_n, block_k=block_k, epilogue=epilogue, consumers=GROUP,
+    )  # fmt: skip
     kernel = Pingpong(sm90, p.mbarriers("math_wg_order", _ORDERED * _GROUPS))
     p.init(kernel.init)
     sm90.add_producer(p)
