@@ -165,7 +165,6 @@ class BlockScaled(GemmSm100):
             output_mbars=OutputTilePipeline.BarrierArray(p, "output", tiles.accumulator.slots),
             sm100=sm100(),
             rings=stages,
-            k_group_size=1,
             groups=k_iters,
             lookahead=lookahead,
             step_cycles=tiles.step_cycles(block_n),

@@ -138,9 +138,9 @@ class GemmSm100:
     output_mbars: BarrierStorage
     sm100: Sm100
     rings: int
-    k_group_size: int
+    k_group_size: int = 1
     groups: int
-    lookahead: bool
+    lookahead: bool = False
     step_cycles: int
     slices: int  #: of columns that the epilogue stores one by one
     epilogue_cycles: int

@@ -75,7 +75,6 @@ def gemm_sm100_blockwise(
         sm100=Sm100.for_protocol(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
         slices=block_n // SLICE_COLUMNS,
         rings=stages,
-        k_group_size=1,
         groups=k_iters,
         lookahead=bool(lookahead),
         step_cycles=mma_cycles(ROWS, block_n, block_k) // 2,  # FP8 is twice as fast as bf16
