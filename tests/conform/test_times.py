@@ -138,6 +138,7 @@ class TestAssumed:
         assert kinds(times_of(program, other))[:2] == [AssumedKind.DEVICE, AssumedKind.TCGEN05]
 
 
+@pytest.mark.slow
 def test_nothing_to_compare() -> None:
     """A run that did not finish, a program that does not, and a window of a run without a period."""
     hung, usual = stored(HUNG), stored(USUAL)
