@@ -1,9 +1,7 @@
 """Named barriers, cp.async arrivals, commits and group waits in a trace: recorded, followed, and compared in order."""
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
 from pipesim.conform.compare import compare
@@ -15,11 +13,10 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import ON_WORDS, OPTIONAL, EventKind, Trace
 from pipesim.trace.sites import NO_SITES, optional_sites
+from tests.conform.cases import Case
 from tests.support.paths import EXAMPLES
-from tests.support.present import present
 
 PROFILE = load_profile("h200")
-BAR = EventKind.BAR_RETURN
 RECORDED = OPTIONAL - {EventKind.COMMIT} - ON_WORDS  #: what a protocol of this file has
 
 
@@ -31,13 +28,9 @@ def traced(program: Program, *, everything: bool = True) -> Trace:
     return simulate(program, PROFILE, traced=True, also=optional_sites(program) if everything else NO_SITES).trace
 
 
-def rows(trace: Trace, kind: EventKind, role: str = "") -> list[int]:
-    sites = [n for n, s in enumerate(trace.meta.sites) if s.kind is kind and role in ("", s.role)]
-    return [int(row) for row in np.flatnonzero(np.isin(trace.events.site, sites))]
-
-
-def changed(trace: Trace, **columns: Any) -> Trace:
-    return Trace(trace.meta, replace(trace.events, **columns))
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return Case(relay(), traced(relay()))
 
 
 @pytest.mark.parametrize("noinc", [0, 1])
@@ -51,39 +44,26 @@ def test_a_simulation_records_them_if_asked_and_conforms(noinc: int, everything:
     assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
 
 
-def test_a_named_barrier_that_lets_go_too_early_is_refused() -> None:
+def test_a_named_barrier_that_lets_go_too_early_is_refused(case: Case) -> None:
     """One warp of four returns before the last of the others has come."""
-    program, trace = relay(), traced(relay())
-    e = trace.events
-    enters = [r for r in rows(trace, EventKind.BAR_ENTER, "math") if trace.meta.sites[int(e.site[r])].barrier == "1"]
-    first = [r for r in enters if int(e.iteration[r]) == 3]
-    last = max(first, key=lambda r: int(e.cycle[r]))
-    early = min(first, key=lambda r: int(e.cycle[r]))
+    e = case.trace.events
+    first = [r for r in case.rows(kind=EventKind.BAR_ENTER, group="1") if int(e.iteration[r]) == 3]
+    last, early = max(first, key=case.cycle), min(first, key=case.cycle)
     cycle = e.cycle.copy()
-    assert trace.meta.sites[int(e.site[early + 1])].kind is BAR
-    cycle[last] = cycle[last + 1] = int(cycle[early + 1]) + 30
+    assert case.kind(early + 1) is EventKind.BAR_RETURN
+    cycle[last] = cycle[last + 1] = case.cycle(early + 1) + 30
     cycle[last + 2 :][(e.agent == e.agent[last])[last + 2 :]] += 60
-    found = present(conform(program, changed(trace, cycle=cycle)).divergence)
+    found = case.with_events(replace(e, cycle=cycle)).refused()
     assert found.kind is DivergenceKind.TOO_EARLY
     assert "returns from named barrier 1 before all can have come: 32 of 128 threads missing" in found.claim
 
 
 @pytest.mark.parametrize("kind", sorted(RECORDED))
-def test_an_event_that_is_missing_is_refused(kind: EventKind) -> None:
-    program, trace = relay(), traced(relay())
-    gone = rows(trace, kind)[2]
-    keep = np.ones(len(trace.events), dtype=bool)
-    keep[gone] = False
-    found = present(conform(program, Trace(trace.meta, trace.events.select(keep))).divergence)
-    assert found.kind in {DivergenceKind.OTHER_EVENT, DivergenceKind.EXTRA_EVENT, DivergenceKind.MISSING_EVENT}
-
-
-@pytest.mark.parametrize("kind", sorted(RECORDED))
-def test_another_value_is_refused(kind: EventKind) -> None:
-    program, trace = relay(), traced(relay())
-    value = trace.events.value.copy()
-    value[rows(trace, kind)[1]] += 32
-    found = present(conform(program, changed(trace, value=value)).divergence)
+def test_an_event_that_is_missing_or_has_another_value_is_refused(case: Case, kind: EventKind) -> None:
+    _, row, gone, *_ = case.rows(kind=kind)
+    missing = {DivergenceKind.OTHER_EVENT, DivergenceKind.EXTRA_EVENT, DivergenceKind.MISSING_EVENT}
+    assert case.without(gone).refused().kind in missing
+    found = case.changed(row, value=int(case.trace.events.value[row]) + 32).refused()
     assert found.kind is DivergenceKind.OTHER_EVENT
 
 
