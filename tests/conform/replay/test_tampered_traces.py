@@ -9,40 +9,6 @@ from pipesim.conform.result import DivergenceKind
 from pipesim.trace.schema import EventKind
 
 
-def middle(good: Any, kind: EventKind) -> int:
-    """A row of this kind in the middle of the run, with a next event of the same agent."""
-    rows = good.rows(kind=kind)
-    return int(rows[len(rows) // 2])
-
-
-def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
-    for kind, words in (
-        (EventKind.ARRIVE, "arrive empty"),
-        (EventKind.EXPECT, "expect full"),
-        (EventKind.COPY, "copy "),
-    ):
-        row = middle(good, kind)
-        found = good.changed(row, value=48).refused()
-        shown = next(m for m in found.moments if m.index == found.event)
-        assert shown.hardware.startswith(words)
-        assert "48" in shown.hardware
-        assert shown.model.startswith(words)
-        assert "48" not in shown.model
-        assert found.claim == f"{found.agent}: “{shown.hardware}” where the protocol has “{shown.model}”"
-
-
-def test_an_agent_does_more_than_its_program(good: Any) -> None:
-    for agent in range(len(good.trace.meta.agents)):
-        mine = good.rows(agent=agent)
-        first_wait = mine[0]
-        rows = [*range(mine[-1] + 1), first_wait, *range(mine[-1] + 1, len(good.trace.events))]
-        longer = good.ordered(rows).changed(mine[-1] + 1, cycle=good.cycle(mine[-1]) + 9).renumbered()
-        found = longer.refused()
-        assert found.kind is DivergenceKind.EXTRA_EVENT
-        assert (found.agent, found.cycle) == (good.agent(first_wait), good.cycle(mine[-1]) + 9)
-        assert found.claim.endswith(f"where the {'window' if good.trace.meta.window else 'protocol'} has ended")
-
-
 def test_an_agent_runs_backwards(good: Any) -> None:
     for agent in range(len(good.trace.meta.agents)):
         row = good.rows(agent=agent)[9]

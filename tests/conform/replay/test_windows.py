@@ -1,6 +1,6 @@
 """Traces of some iterations only: what is in the window is held to the protocol, what is outside may have happened.
 
-And traces that lost records: what was kept is judged, the whole is unknown.
+And what is left of windows that lost records is never refused more often than the whole.
 """
 
 from dataclasses import replace
@@ -127,23 +127,6 @@ def test_a_fault_outside_the_window_is_not_seen_and_inside_it_is() -> None:
             case.accepted()
 
 
-@pytest.mark.parametrize("window", [(8, 40), (20, 21), (17, 33)])
-def test_a_wait_that_returns_before_its_copy(window: tuple[int, int]) -> None:
-    """All that a consumer did in the window is shifted, to a time before its first tile was even issued."""
-    case = stored(DEFAULT).window(*window)
-    mine = case.rows(agent=1)
-    copy = case.rows(kind=EventKind.COPY)[0]
-    back = next(r for r in mine if case.kind(r) is EventKind.WAIT_RETURN)
-    shift = case.cycle(copy) - case.uncertainty - case.cycle(back)
-    early = case
-    for row in mine:
-        early = early.moved(row, shift - 1)
-    found = early.refused()
-    assert (found.kind, found.agent, found.iteration) == (DivergenceKind.TOO_EARLY, "consumer/0", window[0])
-    assert found.late_by == case.uncertainty + 1
-    assert (found.barrier, found.phase_wanted) == (f"full[{window[0] % 4}]", window[0] // 4)
-
-
 def test_hidden_arrives_happen_before_their_agents_first_record() -> None:
     """The producer waits for arrives of iterations before the window; they may be as early as they like, but a whole
     window that the consumers have yet to enter cannot be past the producer's wait.
@@ -209,24 +192,3 @@ def test_a_way_that_hangs_on_a_try_outside_the_window() -> None:
     jumping.accepted()
     with pytest.raises(EvidenceError, match="the path of load outside the window is unknown"):
         jumping.window(2, 4).conform()
-
-
-# records that were lost
-
-
-def test_what_was_kept_is_judged_although_others_lost_records() -> None:
-    """The consumers lost their last 10 iterations of 32. A wrong record is refused before that, and after it too, of
-    the agent that lost nothing; and a wait that nothing lost could have released.
-    """
-    case = stored(DEFAULT).window(10, 42).lossy({1: 10, 2: 10})
-    for n in (3, 28):
-        row = case.rows(agent=0, kind=EventKind.COPY)[n]
-        found = case.changed(row, value=48).refused()
-        assert (found.kind, found.agent, found.iteration) == (DivergenceKind.OTHER_EVENT, "producer", 10 + n)
-    back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[12]
-    arrive = next(r for r in case.rows(agent=2, kind=EventKind.ARRIVE) if case.trace.events.iteration[r] == 18)
-    early = case.cycle(arrive) - case.uncertainty - 1
-    moved = case
-    for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > early):
-        moved = moved.changed(row, cycle=early)
-    assert moved.refused().kind is DivergenceKind.TOO_EARLY
