@@ -83,13 +83,8 @@ def test_what_is_no_dump_is_refused(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_damage_ends_in_no_traceback() -> None:
-    assert {outcome(damaged(DATA, seed)) for seed in range(4)} <= {"findings", "none", "refused"}
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, pytest.param(200, marks=pytest.mark.long)])
-def test_more_damage_ends_in_no_traceback(count: int) -> None:
+def test_damage_ends_in_no_traceback(count: int) -> None:
     found = [outcome(damaged(DATA, seed)) for seed in range(count)]
     assert found.count("findings") > 0.3 * count
     assert found.count("refused") > 0.1 * count

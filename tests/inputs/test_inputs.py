@@ -107,11 +107,8 @@ class TestJson:
             ("[-Infinity]", "-Infinity is not JSON"),
             ("[1e999]", "1e999 is larger than any number"),
             ('["\\ud800"]', "half of a UTF-16 pair"),
-            ('{"\\uDC00": 1}', "half of a UTF-16 pair"),
             ('["\ud800"]', "half of a UTF-16 pair"),
             ('["abc', "Unterminated string"),
-            ('["' + '\\"' * 1000, "Unterminated string"),
-            ("[[]", "Expecting"),
             ("\ufeff{}", "Unexpected UTF-8 BOM"),
         ],
     )

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.trace.files import _encode
+from pipesim.errors import TraceFormatError
+from pipesim.trace.files import _encode, read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import (
     AgentInfo,
@@ -75,6 +76,19 @@ def ring_trace(tiles: int = 6, stages: int = 2, **changes: Any) -> Trace:
 @pytest.fixture
 def ring() -> Trace:
     return ring_trace()
+
+
+def refused(path: Path, read: Callable[[Path], object] = read_trace) -> TraceFormatError:
+    """The error of a broken file, complete in all four parts."""
+    with pytest.raises(TraceFormatError) as caught:
+        read(path)
+    error = caught.value
+    assert error.exit_code == 3
+    assert error.place == str(path)
+    assert error.fact
+    assert error.cause
+    assert error.correction
+    return error
 
 
 def with_event(trace: Trace, column: str, row: int, value: int) -> Trace:

@@ -10,20 +10,11 @@ import pyarrow as pa
 import pytest
 
 from pipesim import bounds
-from pipesim.errors import PipesimError, TraceFormatError
+from pipesim.errors import TraceFormatError
 from pipesim.trace import files
 from pipesim.trace.files import _encode, read_trace, write_trace
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace
-
-
-def refused(path: Path, read: Callable[[Path], object] = read_trace) -> PipesimError:
-    with pytest.raises(PipesimError) as caught:
-        read(path)
-    error = caught.value
-    assert error.cause
-    assert error.correction
-    return error
-
+from tests.trace.conftest import refused
 
 # rows
 

@@ -10,23 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipesim.errors import TraceFormatError
 from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace
 from pipesim.trace.metadata import _seal
 from pipesim.trace.schema import COLUMNS, Trace
-
-
-def refused(path: Path, read: Callable[[Path], object] = read_trace) -> TraceFormatError:
-    """The error of a broken file, complete in all four parts."""
-    with pytest.raises(TraceFormatError) as caught:
-        read(path)
-    error = caught.value
-    assert error.exit_code == 3
-    assert error.place == str(path)
-    assert error.fact
-    assert error.cause
-    assert error.correction
-    return error
+from tests.trace.conftest import refused
 
 
 @pytest.mark.parametrize(

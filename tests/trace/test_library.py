@@ -30,7 +30,7 @@ H100, H200 = Device("NVIDIA H100 80GB HBM3"), Device("NVIDIA H200")
 def shelf(tmp_path: Path) -> Path:
     """Three configurations on the H200, one of them on the H100 too, another protocol, and a simulation."""
     params = {"stages": 2, "tiles": 6, "tile_bytes": 16384}
-    metas = [
+    metas: list[dict[str, Any]] = [
         {"device": H200, "params": params},
         {"device": H100, "params": params},
         {"device": H200, "params": {**params, "stages": 4}},
