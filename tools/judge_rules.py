@@ -78,6 +78,7 @@ from tools.judge_ptx import judged
 _CHUNK = 16
 
 Judge = Callable[[int], bool]  #: whether the program of a seed shows a contradiction
+Judges = tuple[tuple[str, Judge], ...]
 
 
 def of_certificate(family: str, seed: int) -> bool:
@@ -293,7 +294,7 @@ class Rule(NamedTuple):
     said: str
     target: str
     instead: Any
-    judges: tuple[tuple[str, Judge], ...]
+    judges: Judges
 
 
 def _without(why: Why) -> Callable[[Certificate, Doubt], None]:
@@ -305,36 +306,6 @@ def _without(why: Why) -> Callable[[Certificate, Doubt], None]:
             doubt(self, found)
 
     return silent
-
-
-def _certificate_rules() -> Iterator[Rule]:
-    judges = tuple((family, partial(of_certificate, family)) for family in FAMILIES)
-    for why in Why:
-        yield Rule("certificate", why.value, "certificate.certificate.Certificate._doubt", _without(why), judges)
-    lives, equal = "certificate.requirements.Lives.", "happens_before.accesses.EqualWrites."
-    for said, target, instead in (
-        ("an inval comes after the transfers that arrive on its barrier", f"{lives}land", _nothing),
-        ("an init comes after the inval before it", f"{lives}begin", _always(Lives.begin)),
-        ("a read comes after each of several equal writes", f"{equal}latest", lambda *_: ()),
-        ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
-    ):
-        yield Rule("certificate", said, target, instead, judges)
-    exchanged = "memory_order.exchanged."
-    for said, target, instead in (
-        ("an arrive in another's place knows what comes before both", f"{exchanged}_covers", _yes),
-        ("who waits knows the arrives of earlier phases", f"{exchanged}ExchangedPhases.cannot_pass_early", _yes),
-        ("no arrive of the phase after next precedes a wait", f"{exchanged}ExchangedPhases._follows_waits", _yes),
-        ("only arrives of one size are exchanged", f"{exchanged}_are_alike", _yes),
-    ):
-        yield Rule("certificate", said, target, instead, (("exchanged", partial(of_certificate, "exchanged")),))
-    asked = "certificate.requirements."
-    pools = tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers"))
-    for said, target, instead in (
-        ("a phase that is waited for may be incomplete until the request", f"{asked}_is_complete", _yes),
-        ("who has ended holds what it asked for", f"{asked}RegisterRequests._is_granted", _ended_hold_none),
-        ("a request has room beside what the others hold", f"{asked}RegisterRequests.all_granted", _yes),
-    ):
-        yield Rule("certificate", said, target, instead, pools)
 
 
 def _nothing(*_: object, **__: object) -> None:
@@ -369,37 +340,15 @@ def _later_ones_follow_nothing(
     return () if known else before
 
 
-def _search_rules() -> Iterator[Rule]:
-    judges = tuple((family, partial(of_search, family)) for family in FAMILIES)
-    prints, reach = "search.footprint.Footprints.", "search."
-    rule = Footprints._rule  # noqa: SLF001  # the rule that is switched off
+_touch = Footprints._rule  # noqa: SLF001  # the rule that is switched off
 
-    def without_pool(self: Footprints, agent: int, op: Operation) -> Touch:
-        return NOTHING if op[0] == Op.SETMAXNREG else rule(self, agent, op)
 
-    nothing: Callable[..., object] = lambda *_, **__: NOTHING  # noqa: E731  # a value, one for each rule
-    for said, target, instead in (
-        ("who arrives, expects or lands touches the barrier", f"{prints}_signal", nothing),
-        ("who accesses memory touches its cells", f"{prints}_access", nothing),
-        ("transfers of an agent on an engine touch each other", f"{prints}_group", nothing),
-        ("a wait for groups touches the transfers", f"{prints}_awaited_touch", nothing),
-        ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
-        ("the last operation of an agent touches its end", f"{prints}_end", nothing),
-        ("who asks for registers touches the pool of its CTA", f"{prints}_rule", without_pool),
-        (
-            "others that may interfere join the chosen processes",
-            f"{reach}persistent.Here.interfering_processes",
-            lambda *_: [],
-        ),
-        (
-            "arrivals that may complete more than one phase are not exchanged",
-            f"{reach}meanwhile.Meanwhile._mixed_parts",
-            lambda *_: 0,
-        ),
-        ("a phase may complete while others are held still", f"{reach}meanwhile.Meanwhile._most_done", _not_yet),
-        ("a choice with a move that fails in it is not made", "search.persistent._closure", _alone),
-    ):
-        yield Rule("reduced search", said, target, instead, judges)
+def _without_pool(self: Footprints, agent: int, op: Operation) -> Touch:
+    return NOTHING if op[0] == Op.SETMAXNREG else _touch(self, agent, op)
+
+
+def _touches_nothing(*_: object, **__: object) -> Touch:
+    return NOTHING
 
 
 def _strict_orders(seed: int) -> Program:
@@ -418,133 +367,29 @@ def _on_blackwell(make: Callable[[int], Program], seed: int) -> Program:
     return replace(make(seed), architecture=100).with_strictness(LENIENT)
 
 
-def _memory_rules() -> Iterator[Rule]:
-    judges = (
-        ("orders", partial(of_memory, random_orders)),
-        ("contested", partial(of_memory, contested)),
-    )
-    strict = (("orders, strict", partial(of_memory, _strict_orders)), ("overwritten", partial(of_memory, _overwritten)))
-    lenient = (("orders, lenient", partial(of_memory, _lenient_orders)),)
-    blackwell = tuple(
-        (f"{name}, sm_100", partial(of_memory, partial(_on_blackwell, make)))
-        for name, make in (("orders", random_orders), ("overwritten", _overwritten))
-    )
-    fenced = may_fail._fenced  # noqa: SLF001  # the rule that is switched off
-
-    def straight(code: Any, what: Any, by: Any) -> bool:
-        return fenced([op for op in code if op[0] not in BRANCHES], what, by)
-
-    order, compared, may = (f"memory_order.{name}." for name in ("order", "comparison", "may_fail"))
-    blind = MemorySearch(complete=True, states=1, refutations=())
-    fence_order = MemoryOrder._fence_order  # noqa: SLF001  # as above
-
-    def wide(self: MemoryOrder, agent: int, pc: int, _: Scope, *, full: bool = False) -> None:
-        fence_order(self, agent, pc, Scope.CLUSTER, full=full)
-
-    fence_tensor = MemoryOrder._fence_tensor  # noqa: SLF001  # as above
-
-    def both_sides(self: MemoryOrder, agent: int, pc: int, _: Fence) -> None:
-        fence_tensor(self, agent, pc, Fence.TCGEN05_BEFORE)
-        fence_tensor(self, agent, pc, Fence.TCGEN05_AFTER)
-
-    for said, target, instead in (
-        ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
-        ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
-        ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _nothing),
-        ("an init is used only after it was published", f"{compared}AccessOrder.use", _nothing),
-        ("fence.mbarrier_init is of its own thread", f"{order}MemoryOrder._inits_of_fence", lambda *given: given[-1]),
-        ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
-        ("the bytes of a copy pass nothing else on", f"{order}_RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
-        ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
-        ("a program that needs a look gets one", "memory_order.may_fail.order_may_fail", lambda _: False),
-        ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),
-    ):
-        yield Rule("memory order", said, target, instead, judges)
-    concern = (("concern", partial(of_concern, contested)),)
-    for said, target, off, judge in (
-        ("a jump may lead over a fence", "memory_order.may_fail._fenced", straight, concern),
-        ("under --strict-proxies reads are fenced, too", f"{compared}AccessOrder._needs_fence", _if_written, strict),
-        ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no, strict),
-        ("accesses to tensor memory are fenced", f"{compared}AccessOrder._asks_for_tensor_fence", _no, strict),
-        ("a fence of tensor memory orders one side", f"{order}MemoryOrder._fence_tensor", both_sides, strict),
-        ("tensor memory that needs a look gets one", f"{may}tensor_accesses_may_be_unfenced", _no, strict),
-        ("an init without a fence is met first by a barrier", f"{compared}AccessOrder._is_enough", _yes, lenient),
-        (
-            "what a thread reads on sm_100 is fenced",
-            "pipesim.model.program.Program.fences_reads",
-            property(_no),
-            blackwell,
-        ),
-    ):
-        yield Rule("memory order", said, target, off, judge)
+_fenced = may_fail._fenced  # noqa: SLF001  # the rules that are switched off
+_fence_order = MemoryOrder._fence_order  # noqa: SLF001
+_fence_tensor = MemoryOrder._fence_tensor  # noqa: SLF001
 
 
-def _lap_rules() -> Iterator[Rule]:
-    judges: tuple[tuple[str, Judge], ...] = (("loops", of_laps), ("moments", of_moments))
-    for said, target, instead in (
-        ("the items of every lap that is left out are looked at", "any_size.skip_laps._LapRun._items_go_on", _yes),
-        ("a lap ends where everything is as at its beginning", "any_size.skip_laps.is_again", _yes),
-        ("what the certificate remembers is compared", "certificate.certificate.Certificate.snapshot", _empty),
-    ):
-        yield Rule("loop acceleration", said, target, instead, judges)
+def _fenced_straight(code: Any, what: Any, by: Any) -> bool:
+    return _fenced([op for op in code if op[0] not in BRANCHES], what, by)
 
 
-def _size_rules() -> Iterator[Rule]:
-    judges = (("sizes", of_sizes),)
-    for said, target, instead in (
-        ("values far beyond are compared with the lap", "any_size.family.Family.far", lambda _, every: every),
-        ("several trip counts are tried together", "pipesim.answers.any_size._small", lambda _: ()),
-        ("one value after the other is run", "any_size.family.Family._all_hold", _yes),
-    ):
-        yield Rule("any number", said, target, instead, judges)
+def _fence_wide(self: MemoryOrder, agent: int, pc: int, _: Scope, *, full: bool = False) -> None:
+    _fence_order(self, agent, pc, Scope.CLUSTER, full=full)
 
 
-def _exit_rules() -> Iterator[Rule]:
-    leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
-    for said, function, instead in (
-        ("a copy lands as late as it can", "_WaitTargets.served_by", lambda *_: [0]),
-        ("what is under way in the memory of its CTA when that ends is not silent", "_stays", _no),
-        ("work of a CTA for which others wait may land after its end", "_is_for_others", _no),
-    ):
-        yield Rule("exits", said, f"counterexample.leftovers.{function}", instead, leaving)
+def _fence_both_sides(self: MemoryOrder, agent: int, pc: int, _: Fence) -> None:
+    _fence_tensor(self, agent, pc, Fence.TCGEN05_BEFORE)
+    _fence_tensor(self, agent, pc, Fence.TCGEN05_AFTER)
 
 
-def _state_rules() -> Iterator[Rule]:
-    judges = (("rings", partial(of_certificate, "rings")),)
-    target = "certificate.certificate.Certificate._wait_by_state"
-    yield Rule("certificate", "a wait by state token may miss its phase", target, _in_time, judges)
+_committed_since = Accesses.committed_since  # the rule that is switched off
 
 
-def _commit_rules() -> Iterator[Rule]:
-    judges, at = (("commits", partial(of_certificate, "commits")),), "certificate."
-    since = Accesses.committed_since  # the rule that is switched off
-
-    def any_commit(self: Accesses, clock: Clock, agent: int, engine: int, _: int, **keywords: bool) -> bool:
-        return since(self, clock, agent, engine, -1, **keywords)
-
-    for said, target, instead in (
-        ("a phase is over before a commit if all its parts are", f"{at}canonical._Parts.come_before", _yes),
-        ("lanes that differ keep no order of commits", f"{at}canonical.committer", lambda agent, op: (agent, op[0])),
-        ("a commit has arrived if a later one has", "happens_before.accesses.Accesses.committed_since", any_commit),
-    ):
-        yield Rule("commits", said, target, instead, judges)
-    reduced, together = (("commits", partial(of_search, "commits")),), "search.meanwhile.lands_after"
-    yield Rule("commits", "what may land meanwhile need not wait for what is held", together, _yes, reduced)
-
-
-def _beginning_rules() -> Iterator[Rule]:
-    judges = tuple((family, partial(of_beginning, family)) for family in FAMILIES)
-    blocked = "pipesim.explain.blocked_agents."
-    ended = property(lambda program: tuple(map(len, program.code)))
-    for said, target, instead in (
-        ("an agent that was not read to its end has not ended", "pipesim.model.program.Program.ends", ended),
-        ("it may do what others wait for", f"{blocked}_may_be_ended", _no),
-        ("it may complete a phase, unless it is silent", f"{blocked}_may_be_ended", _if_not_for_phases),
-        ("it may arrive at a barrier of threads", f"{blocked}_may_be_ended", _if_not_silent),
-    ):
-        yield Rule("beginnings", said, target, instead, judges)
-    signals = "pipesim.ptx.emulate.regions.Regions.may_signal"
-    yield Rule("beginnings", "what was not read may signal", signals, _no, (("PTX", of_kernels),))
+def _any_commit(self: Accesses, clock: Clock, agent: int, engine: int, _: int, **keywords: bool) -> bool:
+    return _committed_since(self, clock, agent, engine, -1, **keywords)
 
 
 def _if_not_for_phases(program: Program, waiting: Mapping[int, int]) -> bool:
@@ -557,41 +402,6 @@ def _if_not_silent(program: Program, waiting: Mapping[int, int]) -> bool:
     return not waiting.keys() | set(program.silent) >= set(program.cut)
 
 
-def _hand_out_rules() -> Iterator[Rule]:
-    judges = (("hand-outs", of_handed_out),)
-    for said, target, instead in (
-        ("the fewest tiles are looked at", "extract.fewer_tiles", lambda *_: ()),
-        ("enough tiles are handed out to use barriers again", "hand_outs._HANDED_OUT", (1,)),
-    ):
-        yield Rule("hand-outs", said, f"pipesim.ptx.{target}", instead, judges)
-
-
-def _unsure_rules() -> Iterator[Rule]:
-    judges = (("perhaps", of_perhaps),)
-    for said, target, instead in (
-        ("what fails only if an access happens is not certain", "check.is_unsure", _no),
-        (
-            "what fails without an access that may not happen is not proved",
-            "check.certain_part",
-            lambda program: program,
-        ),
-        ("two values that are not known need not go together", "refutation.OPEN_WORD", OPEN_WORD + 1),
-        ("a copy of inferred bytes may be smaller", "refutation._sure_bytes", _whole_access),
-    ):
-        yield Rule("what may not happen", said, target, instead, judges)
-
-
-def _boxless_rules() -> Iterator[Rule]:
-    judges, boxless = (("without boxes", of_boxless),), "pipesim.ptx.emulate.boxless."
-    for said, target, instead in (
-        ("no proof rests on bytes that are inferred", "pipesim.ptx.coverage._without_boxes", lambda _: ()),
-        ("a copy of inferred bytes may be smaller", "pipesim.prove.refutation._sure_bytes", _whole_access),
-        ("a phase may end anywhere from its arrive to the next", f"{boxless}_UseByOne.phases", _where_they_end),
-        ("no bytes fit if none fits any of the ends", f"{boxless}_some_fit", _no),
-    ):
-        yield Rule("without boxes", said, target, instead, judges)
-
-
 _phases = _UseByOne.phases  # the rule that is switched off
 
 
@@ -600,72 +410,8 @@ def _where_they_end(self: _UseByOne, keys: Sequence[object], *, backwards: bool)
     return [ends[-1:] for ends in _phases(self, keys, backwards=backwards)]
 
 
-def _allocation_rules() -> Iterator[Rule]:
-    judges, at = (("allocations", of_allocations),), "pipesim.ptx.emulate.tensor_allocations."
-    held = f"{at}TensorAllocations."
-
-    def of_each(ctas: list[TensorAllocations], *, ended: bool) -> dict[int, str]:
-        return {at: said for cta in ctas for at, said in (cta.at_end() if ended else cta.faults).items()}
-
-    for said, target, instead in (
-        ("columns are a power of two from 32 to 512", f"{at}_SIZES", range(COLUMNS + 1)),
-        ("nothing is allocated without the permit", f"{held}relinquish", _nothing),
-        ("columns that are used are allocated", f"{held}use", _nothing),
-        ("all columns are released before the kernel ends", f"{held}at_end", lambda self: self.faults),
-        ("both CTAs of a pair allocate and release", "pipesim.ptx.coverage.allocation_faults", of_each),
-    ):
-        yield Rule("tensor memory", said, target, instead, judges)
-
-
-def _lane_rules() -> Iterator[Rule]:
-    judges = (("lanes", of_lanes),)
-    for said, target, instead in (
-        ("a lane that signals others is taken to be together with the rest", "flatten.HANDS_ON", frozenset()),
-        ("places where lanes are taken to be together are known", "flatten.rests_on_lanes", lambda *_: []),
-    ):
-        yield Rule("lanes", said, f"pipesim.lang.{target}", instead, judges)
-    at = "pipesim.ptx.emulate."
-    for said, function, off in (
-        (
-            "accesses of two lanes are in order after a barrier of both",
-            "lanes.exchanges.LaneExchanges._is_ordered",
-            _yes,
-        ),
-        ("an exchange of values orders no accesses", "code.orders_lanes", converges),
-    ):
-        yield Rule("lanes", said, f"{at}{function}", off, (("exchanges", of_exchanges),))
-    fences = f"{at}lanes.apart.LaneFences."
-    of_each_lane = (("lane fences", of_fences),)
-    yield Rule("lanes", "a fence is an acquire of its own lane", f"{fences}fence", _yes, of_each_lane)
-    said = "a fence makes a release of what its own lane signals"
-    yield Rule("lanes", said, f"{fences}signal", _nothing, of_each_lane)
-    said, target = "a described fence orders what its own lane knows of", "pipesim.lang.flatten._LaneFences.fence"
-    yield Rule("lanes", said, target, lambda *_, **__: False, judges)
-
-
-def _shape_rules() -> Iterator[Rule]:
-    judges, model = (("warp shapes", of_shapes),), "pipesim.model.rules.warp_shape."
-    for said, target, instead in (
-        ("a warp group has four warps, which execute the same equally often", f"{model}_uneven", lambda *_: None),
-        ("a warp group begins at a multiple of four warps", f"{model}WARP_GROUP", 1),
-        ("a CTA has 65,536 registers", f"{model}SM_REGISTERS", 1 << 20),
-    ):
-        yield Rule("shape of a warp", said, target, instead, judges)
-
-
-def _stale_rules() -> Iterator[Rule]:
-    judges, at = (("stale waits", of_stale),), "stale_waits."
-    for said, target, instead in (
-        ("a stale wait is a finding", "counterexample.confirm.stale_waits", lambda _: ()),
-        ("what is read again was handed back", f"{at}_Deliveries._handed_back", _yes),
-        (
-            "something of the kind is never read",
-            f"{at}_Deliveries._missed",
-            lambda _, again, __: next(iter(again.old.values())),
-        ),
-        ("a wait may be stale if two waits in a row ask for one parity", f"{at}_waits_again", _no),
-    ):
-        yield Rule("stale waits", said, target, instead, judges)
+def _of_each(ctas: list[TensorAllocations], *, ended: bool) -> dict[int, str]:
+    return {at: said for cta in ctas for at, said in (cta.at_end() if ended else cta.faults).items()}
 
 
 def _in_time(self: Certificate, did: Any) -> None:
@@ -684,7 +430,7 @@ def _yes(*_: object) -> bool:
     return True
 
 
-def _no(*_: object) -> bool:
+def _no(*_: object, **__: object) -> bool:
     return False
 
 
@@ -705,10 +451,228 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
     return {id(seed)}
 
 
+def _rules(engine: str, judges: Judges, *rows: tuple[str, str, Any]) -> Iterator[Rule]:
+    """Rules of an engine which the same comparisons should notice: what each says, where it is, what is instead."""
+    return (Rule(engine, *row, judges) for row in rows)
+
+
+def _in_families(judge: Callable[[str, int], bool], *families: str) -> Judges:
+    return tuple((family, partial(judge, family)) for family in families or FAMILIES)
+
+
+def _in_memory(makes: Mapping[str, Callable[[int], Program]]) -> Judges:
+    return tuple((name, partial(of_memory, make)) for name, make in makes.items())
+
+
+_STRICT = _in_memory({"orders, strict": _strict_orders, "overwritten": _overwritten})
+_BLACKWELL = _in_memory(
+    {
+        "orders, sm_100": partial(_on_blackwell, random_orders),
+        "overwritten, sm_100": partial(_on_blackwell, _overwritten),
+    }
+)
+_BLIND = MemorySearch(complete=True, states=1, refutations=())
+_ENDED = property(lambda program: tuple(map(len, program.code)))
+
 RULES = [
-    *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
-    *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_unsure_rules(), *_lane_rules(), *_stale_rules(),
-    *_allocation_rules(), *_boxless_rules(), *_hand_out_rules(), *_search_rules(),
+    *_rules(
+        "certificate", _in_families(of_certificate),
+        *((why.value, "certificate.certificate.Certificate._doubt", _without(why)) for why in Why),
+        ("an inval comes after the transfers that arrive on its barrier", "certificate.requirements.Lives.land",
+         _nothing),
+        ("an init comes after the inval before it", "certificate.requirements.Lives.begin", _always(Lives.begin)),
+        ("a read comes after each of several equal writes", "happens_before.accesses.EqualWrites.latest",
+         lambda *_: ()),
+        ("equal writes come after what came before the first", "happens_before.accesses.EqualWrites.enter",
+         _later_ones_follow_nothing),
+    ),
+    *_rules(
+        "certificate", _in_families(of_certificate, "exchanged"),
+        ("an arrive in another's place knows what comes before both", "memory_order.exchanged._covers", _yes),
+        ("who waits knows the arrives of earlier phases",
+         "memory_order.exchanged.ExchangedPhases.cannot_pass_early", _yes),
+        ("no arrive of the phase after next precedes a wait",
+         "memory_order.exchanged.ExchangedPhases._follows_waits", _yes),
+        ("only arrives of one size are exchanged", "memory_order.exchanged._are_alike", _yes),
+    ),
+    *_rules(
+        "certificate", _in_families(of_certificate, "registers", "handovers"),
+        ("a phase that is waited for may be incomplete until the request", "certificate.requirements._is_complete",
+         _yes),
+        ("who has ended holds what it asked for", "certificate.requirements.RegisterRequests._is_granted",
+         _ended_hold_none),
+        ("a request has room beside what the others hold", "certificate.requirements.RegisterRequests.all_granted",
+         _yes),
+    ),
+    *_rules(
+        "certificate", _in_families(of_certificate, "rings"),
+        ("a wait by state token may miss its phase", "certificate.certificate.Certificate._wait_by_state", _in_time),
+    ),
+    *_rules(
+        "memory order", _in_memory({"orders": random_orders, "contested": contested}),
+        ("a relaxed arrive hands nothing on", "memory_order.order._RELEASES", frozenset(Order)),
+        ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
+        ("the asynchronous proxy sees only what was fenced", "memory_order.comparison.AccessOrder._wrong", _nothing),
+        ("an init is used only after it was published", "memory_order.comparison.AccessOrder.use", _nothing),
+        ("fence.mbarrier_init is of its own thread", "memory_order.order.MemoryOrder._inits_of_fence",
+         lambda *given: given[-1]),
+        ("a fence of the CTA does not reach another one", "memory_order.order.MemoryOrder._fence_order", _fence_wide),
+        ("the bytes of a copy pass nothing else on", "memory_order.order._RELEASE_THE_ISSUE",
+         frozenset({TMA, *Engine})),
+        ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
+        ("a program that needs a look gets one", "memory_order.may_fail.order_may_fail", _no),
+        ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: _BLIND),
+    ),
+    *_rules(
+        "memory order", (("concern", partial(of_concern, contested)),),
+        ("a jump may lead over a fence", "memory_order.may_fail._fenced", _fenced_straight),
+    ),
+    *_rules(
+        "memory order", _STRICT,
+        ("under --strict-proxies reads are fenced, too", "memory_order.comparison.AccessOrder._needs_fence",
+         _if_written),
+        ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no),
+        ("accesses to tensor memory are fenced", "memory_order.comparison.AccessOrder._asks_for_tensor_fence", _no),
+        ("a fence of tensor memory orders one side", "memory_order.order.MemoryOrder._fence_tensor",
+         _fence_both_sides),
+        ("tensor memory that needs a look gets one", "memory_order.may_fail.tensor_accesses_may_be_unfenced", _no),
+    ),
+    *_rules(
+        "memory order", _in_memory({"orders, lenient": _lenient_orders}),
+        ("an init without a fence is met first by a barrier", "memory_order.comparison.AccessOrder._is_enough", _yes),
+    ),
+    *_rules(
+        "memory order", _BLACKWELL,
+        ("what a thread reads on sm_100 is fenced", "pipesim.model.program.Program.fences_reads", property(_no)),
+    ),
+    *_rules(
+        "loop acceleration", (("loops", of_laps), ("moments", of_moments)),
+        ("the items of every lap that is left out are looked at", "any_size.skip_laps._LapRun._items_go_on", _yes),
+        ("a lap ends where everything is as at its beginning", "any_size.skip_laps.is_again", _yes),
+        ("what the certificate remembers is compared", "certificate.certificate.Certificate.snapshot", _empty),
+    ),
+    *_rules(
+        "any number", (("sizes", of_sizes),),
+        ("values far beyond are compared with the lap", "any_size.family.Family.far", lambda _, every: every),
+        ("several trip counts are tried together", "pipesim.answers.any_size._small", lambda _: ()),
+        ("one value after the other is run", "any_size.family.Family._all_hold", _yes),
+    ),
+    *_rules(
+        "exits", _in_families(of_leftovers),
+        ("a copy lands as late as it can", "counterexample.leftovers._WaitTargets.served_by", lambda *_: [0]),
+        ("what is under way in the memory of its CTA when that ends is not silent",
+         "counterexample.leftovers._stays", _no),
+        ("work of a CTA for which others wait may land after its end", "counterexample.leftovers._is_for_others", _no),
+    ),
+    *_rules(
+        "commits", _in_families(of_certificate, "commits"),
+        ("a phase is over before a commit if all its parts are", "certificate.canonical._Parts.come_before", _yes),
+        ("lanes that differ keep no order of commits", "certificate.canonical.committer",
+         lambda agent, op: (agent, op[0])),
+        ("a commit has arrived if a later one has", "happens_before.accesses.Accesses.committed_since", _any_commit),
+    ),
+    *_rules(
+        "commits", _in_families(of_search, "commits"),
+        ("what may land meanwhile need not wait for what is held", "search.meanwhile.lands_after", _yes),
+    ),
+    *_rules(
+        "beginnings", _in_families(of_beginning),
+        ("an agent that was not read to its end has not ended", "pipesim.model.program.Program.ends", _ENDED),
+        ("it may do what others wait for", "pipesim.explain.blocked_agents._may_be_ended", _no),
+        ("it may complete a phase, unless it is silent", "pipesim.explain.blocked_agents._may_be_ended",
+         _if_not_for_phases),
+        ("it may arrive at a barrier of threads", "pipesim.explain.blocked_agents._may_be_ended", _if_not_silent),
+    ),
+    *_rules(
+        "beginnings", (("PTX", of_kernels),),
+        ("what was not read may signal", "pipesim.ptx.emulate.regions.Regions.may_signal", _no),
+    ),
+    *_rules(
+        "shape of a warp", (("warp shapes", of_shapes),),
+        ("a warp group has four warps, which execute the same equally often",
+         "pipesim.model.rules.warp_shape._uneven", _nothing),
+        ("a warp group begins at a multiple of four warps", "pipesim.model.rules.warp_shape.WARP_GROUP", 1),
+        ("a CTA has 65,536 registers", "pipesim.model.rules.warp_shape.SM_REGISTERS", 1 << 20),
+    ),
+    *_rules(
+        "what may not happen", (("perhaps", of_perhaps),),
+        ("what fails only if an access happens is not certain", "check.is_unsure", _no),
+        ("what fails without an access that may not happen is not proved", "check.certain_part",
+         lambda program: program),
+        ("two values that are not known need not go together", "refutation.OPEN_WORD", OPEN_WORD + 1),
+        ("a copy of inferred bytes may be smaller", "refutation._sure_bytes", _whole_access),
+    ),
+    *_rules(
+        "lanes", (("lanes", of_lanes),),
+        ("a lane that signals others is taken to be together with the rest", "pipesim.lang.flatten.HANDS_ON",
+         frozenset()),
+        ("places where lanes are taken to be together are known", "pipesim.lang.flatten.rests_on_lanes",
+         lambda *_: []),
+        ("a described fence orders what its own lane knows of", "pipesim.lang.flatten._LaneFences.fence", _no),
+    ),
+    *_rules(
+        "lanes", (("exchanges", of_exchanges),),
+        ("accesses of two lanes are in order after a barrier of both",
+         "pipesim.ptx.emulate.lanes.exchanges.LaneExchanges._is_ordered", _yes),
+        ("an exchange of values orders no accesses", "pipesim.ptx.emulate.code.orders_lanes", converges),
+    ),
+    *_rules(
+        "lanes", (("lane fences", of_fences),),
+        ("a fence is an acquire of its own lane", "pipesim.ptx.emulate.lanes.apart.LaneFences.fence", _yes),
+        ("a fence makes a release of what its own lane signals", "pipesim.ptx.emulate.lanes.apart.LaneFences.signal",
+         _nothing),
+    ),
+    *_rules(
+        "stale waits", (("stale waits", of_stale),),
+        ("a stale wait is a finding", "counterexample.confirm.stale_waits", lambda _: ()),
+        ("what is read again was handed back", "stale_waits._Deliveries._handed_back", _yes),
+        ("something of the kind is never read", "stale_waits._Deliveries._missed",
+         lambda _, again, __: next(iter(again.old.values()))),
+        ("a wait may be stale if two waits in a row ask for one parity", "stale_waits._waits_again", _no),
+    ),
+    *_rules(
+        "tensor memory", (("allocations", of_allocations),),
+        ("columns are a power of two from 32 to 512", "pipesim.ptx.emulate.tensor_allocations._SIZES",
+         range(COLUMNS + 1)),
+        ("nothing is allocated without the permit",
+         "pipesim.ptx.emulate.tensor_allocations.TensorAllocations.relinquish", _nothing),
+        ("columns that are used are allocated", "pipesim.ptx.emulate.tensor_allocations.TensorAllocations.use",
+         _nothing),
+        ("all columns are released before the kernel ends",
+         "pipesim.ptx.emulate.tensor_allocations.TensorAllocations.at_end", lambda self: self.faults),
+        ("both CTAs of a pair allocate and release", "pipesim.ptx.coverage.allocation_faults", _of_each),
+    ),
+    *_rules(
+        "without boxes", (("without boxes", of_boxless),),
+        ("no proof rests on bytes that are inferred", "pipesim.ptx.coverage._without_boxes", lambda _: ()),
+        ("a copy of inferred bytes may be smaller", "pipesim.prove.refutation._sure_bytes", _whole_access),
+        ("a phase may end anywhere from its arrive to the next", "pipesim.ptx.emulate.boxless._UseByOne.phases",
+         _where_they_end),
+        ("no bytes fit if none fits any of the ends", "pipesim.ptx.emulate.boxless._some_fit", _no),
+    ),
+    *_rules(
+        "hand-outs", (("hand-outs", of_handed_out),),
+        ("the fewest tiles are looked at", "pipesim.ptx.extract.fewer_tiles", lambda *_: ()),
+        ("enough tiles are handed out to use barriers again", "pipesim.ptx.hand_outs._HANDED_OUT", (1,)),
+    ),
+    *_rules(
+        "reduced search", _in_families(of_search),
+        ("who arrives, expects or lands touches the barrier", "search.footprint.Footprints._signal", _touches_nothing),
+        ("who accesses memory touches its cells", "search.footprint.Footprints._access", _touches_nothing),
+        ("transfers of an agent on an engine touch each other", "search.footprint.Footprints._group",
+         _touches_nothing),
+        ("a wait for groups touches the transfers", "search.footprint.Footprints._awaited_touch", _touches_nothing),
+        ("an operation on another CTA touches whether it has ended", "search.footprint.Footprints._outlives",
+         _touches_nothing),
+        ("the last operation of an agent touches its end", "search.footprint.Footprints._end", _touches_nothing),
+        ("who asks for registers touches the pool of its CTA", "search.footprint.Footprints._rule", _without_pool),
+        ("others that may interfere join the chosen processes", "search.persistent.Here.interfering_processes",
+         lambda *_: []),
+        ("arrivals that may complete more than one phase are not exchanged",
+         "search.meanwhile.Meanwhile._mixed_parts", lambda *_: 0),
+        ("a phase may complete while others are held still", "search.meanwhile.Meanwhile._most_done", _not_yet),
+        ("a choice with a move that fails in it is not made", "search.persistent._closure", _alone),
+    ),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 
