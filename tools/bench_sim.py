@@ -3,13 +3,10 @@
 
 Every event of the engine goes through the machine and is recorded.
 
-Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
-engine.
+Processor time, the least of several rounds: what else the machine does only adds to it.
 """
 
 import argparse
-import cProfile
-import pstats
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -127,15 +124,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiles", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--where", action="store_true", help="profile the SimPy engine once")
     options = parser.parse_args()
-    profile = load_profile("h100")
-    against_simpy(options.tiles, options.rounds, profile)
-    if options.where:
-        program = find("producer_consumer").build({"tiles": options.tiles, "consumer_warps": 1})
-        watch = cProfile.Profile()
-        watch.runcall(simulate, program, profile)
-        pstats.Stats(watch).sort_stats("tottime").print_stats(14)
+    against_simpy(options.tiles, options.rounds, load_profile("h100"))
     return 0
 
 

@@ -6,7 +6,8 @@ exit code, without it any is accepted; also ``pytest ...``; with ``| start | end
 ``<!-- excerpt: path | start | end -->`` (from the one line that has the first text to before the next that has the
 second, if there is one), ``<!-- diff: before after -->``, ``<!-- plain: NAME right -->`` (what ``pipesim check
 NAME.ptx`` prints of a kernel of tests/plain_cuda, or of its ``wrong`` twin, then from the fault on). Tables are not
-fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others.
+fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others. What the Python of a page
+prints is filled in as well (``python_blocks.py``).
 """
 
 import argparse
@@ -32,6 +33,7 @@ from pipesim.model.tables import WORK_CLASSES
 from pipesim.report.text.words import percent
 from pipesim.timed.profile import FIELDS, load_profile, profile_names
 from tests.support.plain_cuda import PLAIN, PlainKernel
+from tools import python_blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
@@ -231,7 +233,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in options.pages or PAGES:
         path = ROOT / name
         before = path.read_text(encoding="utf-8")
-        after = page(before)
+        after = page(python_blocks.filled(before, name) if name in python_blocks.PAGES else before)
         if after == before:
             continue
         stale += 1

@@ -1,14 +1,11 @@
-"""Draw the SVG pictures of ``docs/pictures``: ``python -m tools.docs_pictures [--check | --page]``.
+"""The SVG pictures of ``docs/pictures``: written by ``update_golden.py pictures``.
 
-Each is what ``pipesim export`` writes, or the state diagram of a pipeline struct; ``--check`` exits with 1 if one is
-stale. ``--page`` takes the screenshot of the page of a counterexample, which needs Chromium and is not compared: fonts
-differ.
+Each is what ``pipesim export`` writes, or the state diagram of a pipeline struct. ``python -m tools.docs_pictures``
+takes the screenshot of the page of a counterexample, which needs Chromium and is not compared: fonts differ.
 """
 
-import argparse
 import contextlib
 import io
-import sys
 import tempfile
 from pathlib import Path
 
@@ -27,7 +24,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
     "ring.svg": ("producer_consumer", _RING, "--to", "svg", "--between", "0..1500"),
 }
 
-DRAWN = ("proved.svg",)  #: by hand
+BY_HAND = ("proved.svg",)
 
 #: Of docs/structs.md: the struct, a protocol that uses it, and the barriers of its stages there.
 STRUCTS = (
@@ -43,6 +40,7 @@ STRUCTS = (
     ("RolePipeline", "attention_sm100", ("S0_prod", "S0_cons")),
 )
 DIAGRAMS = {f"states-{row[0]}.svg": row for row in STRUCTS}
+DRAWN = (*PICTURES, *DIAGRAMS)
 
 PAGE, PAGE_SIZE = "load-order-page.png", (1280, 800)
 
@@ -76,23 +74,5 @@ def exported(name: str, words: tuple[str, ...]) -> bytes:
         return path.read_bytes()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    parser.add_argument("--page", action="store_true", help="take the screenshot of the page, too")
-    options = parser.parse_args()
-    paths = {name: FOLDER / name for name in (*PICTURES, *DIAGRAMS)}
-    stale = [name for name, path in paths.items() if not path.exists() or path.read_bytes() != drawn(name)]
-    if options.check:
-        for name in stale:
-            print(f"docs/pictures/{name} is stale: run python -m tools.docs_pictures")
-        return int(bool(stale))
-    for name in stale:
-        (FOLDER / name).write_bytes(drawn(name))
-    if options.page:
-        (FOLDER / PAGE).write_bytes(screenshot())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    (FOLDER / PAGE).write_bytes(screenshot())

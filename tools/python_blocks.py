@@ -4,15 +4,13 @@ A page's ``python`` blocks are run in their order in one namespace. A block that
 the block before began; where the next one is not, the function ends with ``return p``. A fenced block that follows the
 marker ``<!-- prints -->`` holds what the blocks since the last such marker print, in the repository's root.
 
-``python tools/python_blocks.py`` fills in what is printed; ``--check`` exits with 1 if a page is stale.
+``docs_output.py`` fills in what is printed.
 """
 
-import argparse
 import contextlib
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -85,23 +83,3 @@ def _run(code: str, name: str, namespace: dict[str, object]) -> str:
         exec(compile(code, name, "exec"), namespace)  # the page itself
     lines = stream.getvalue().replace(f"{ROOT}/", "").strip("\n").split("\n")
     return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Rewrite or check the pages."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page is stale")
-    options = parser.parse_args(argv)
-    stale = [name for name in PAGES if filled(text := (ROOT / name).read_text(encoding="utf-8"), name) != text]
-    for name in stale:
-        if options.check:
-            print(f"stale: {name}; run python tools/python_blocks.py")
-            continue
-        path = ROOT / name
-        path.write_text(filled(path.read_text(encoding="utf-8"), name), encoding="utf-8")
-        print(f"rewrote {name}")
-    return 1 if stale and options.check else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

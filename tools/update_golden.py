@@ -1,15 +1,17 @@
-"""Rewrite the golden reports, models and schemas, and what is pinned of protocols and PTX:
-``python tools/update_golden.py``.
+"""Write what is made and committed: ``python tools/update_golden.py [PART ...]``, of all parts if none is named.
 
-Read the difference before you commit it.
+Golden reports, Promela models, what is pinned of protocols and of PTX, schemas, the tables of our kernels, and the
+pictures of docs/pictures. Read the difference before you commit it.
 """
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from hwkernels.twins import REGISTRY
 from pipesim.formats.promela import to_promela
 from pipesim.formats.schemas import schema, schema_text, versioned_name
 from pipesim.formats.schemas.files import WRITTEN_BY_HAND
@@ -19,9 +21,11 @@ from tests.support.promela_examples import MODELS
 from tests.support.protocol_counts import CASES, COUNTS, counted
 from tests.support.ptx_programs import PINNED, pins
 from tests.support.report_examples import EXAMPLES, WIDTH, render
+from tools import docs_pictures, tables
 
 REPORTS = GOLDEN / "report"
 SCHEMAS = ROOT / "docs" / "schemas"  #: of the files that people write by hand; ``pipesim schema NAME`` prints every one
+Written = Iterator[tuple[Path, str | bytes]]  #: files, and what they hold
 
 
 def schema_files() -> dict[str, str]:
@@ -29,28 +33,39 @@ def schema_files() -> dict[str, str]:
     return {f"{versioned_name(made)}.json": schema_text(made) for made in map(schema, WRITTEN_BY_HAND)}
 
 
-def main() -> None:
-    """Write one file for each example, and remove those of examples that are gone."""
-    ArgumentParser(description=__doc__).parse_args()
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    written = set()
-    for name in EXAMPLES:
-        path = REPORTS / f"{name}.txt"
-        path.write_text(render(name, WIDTH), encoding="utf-8")
-        written.add(path)
-    for path in sorted(set(REPORTS.glob("*.txt")) - written):
+def _reports() -> Written:
+    """One for each example; those of examples that are gone are removed."""
+    for path in sorted(set(REPORTS.glob("*.txt")) - {REPORTS / f"{name}.txt" for name in EXAMPLES}):
         path.unlink()
         print(f"removed {path.relative_to(ROOT)}")
-    print(f"{len(written)} files in {REPORTS.relative_to(ROOT)}")
-    for name, make in MODEL_EXAMPLES.items():
-        (MODELS / f"{name}.pml").write_text(to_promela(make()), encoding="utf-8")
-    print(f"{len(MODEL_EXAMPLES)} models in {MODELS.relative_to(ROOT)}")
-    COUNTS.write_text("".join(f"{counted(*case)}\n" for case in CASES), encoding="utf-8")
-    print(f"{len(CASES)} counts in {COUNTS.relative_to(ROOT)}")
-    PINNED.write_text(pins(), encoding="utf-8")
-    print(f"programs of kernels in {PINNED.relative_to(ROOT)}")
-    for name, text in schema_files().items():
-        (SCHEMAS / name).write_text(text, encoding="utf-8")
+    return ((REPORTS / f"{name}.txt", render(name, WIDTH)) for name in EXAMPLES)
+
+
+#: What writes each part. The tables of roles, barriers and recording sites are what our kernels include.
+PARTS: Mapping[str, Callable[[], Written]] = {
+    "reports": _reports,
+    "models": lambda: ((MODELS / f"{name}.pml", to_promela(make())) for name, make in MODEL_EXAMPLES.items()),
+    "counts": lambda: iter([(COUNTS, "".join(f"{counted(*case)}\n" for case in CASES))]),
+    "programs": lambda: iter([(PINNED, pins())]),
+    "schemas": lambda: ((SCHEMAS / name, text) for name, text in schema_files().items()),
+    "tables": lambda: ((twin.table_file, tables.text_of(twin)) for twin in REGISTRY.values()),
+    "pictures": lambda: ((docs_pictures.FOLDER / name, docs_pictures.drawn(name)) for name in docs_pictures.DRAWN),
+}
+
+
+def main() -> None:
+    """Write the files of the parts, and name those that are others now."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"of {', '.join(PARTS)}")
+    for part in parser.parse_args().parts or PARTS:
+        files = 0
+        for path, text in PARTS[part]():
+            data = text.encode() if isinstance(text, str) else text
+            if not path.is_file() or path.read_bytes() != data:
+                path.write_bytes(data)
+                print(f"wrote {path.relative_to(ROOT)}")
+            files += 1
+        print(f"{part}: {files} files")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("name", python_blocks.PAGES)
 def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert python_blocks.filled(text, name) == text, "run python tools/python_blocks.py"
+    assert python_blocks.filled(text, name) == text, "run python tools/docs_output.py"
 
 
 @pytest.mark.long  # of the examples, mypy's usual run says the same

@@ -17,7 +17,7 @@ from tools.tables import text_of
 @pytest.mark.parametrize("name", REGISTRY)
 def test_the_files_are_what_their_protocols_say(name):
     twin = REGISTRY[name]
-    assert twin.table_file.read_text(encoding="utf-8") == text_of(twin), "run python tools/tables.py"
+    assert twin.table_file.read_text(encoding="utf-8") == text_of(twin), "run python tools/update_golden.py tables"
 
 
 def build(params):
