@@ -25,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from hwkernels.twins import REGISTRY
 from pipesim.errors import PipesimError
 from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import Verdict
@@ -45,11 +46,7 @@ from tools.corpus.kernel_list import hopper
 from tools.corpus.mutations import mutants
 from tools.fuzz.naive import explore
 
-#: Kernels that are taken if none is named.
-_OWN = (
-    "producer_consumer", "gemm_sm90", "attention_sm90", "attention_sm90_fused", "cluster_multicast",
-    "epilogue_residual", "persistent_scheduler",
-)  # fmt: skip
+#: Kernels that are taken beside ours if none is named.
 _COMMITTED = ("gemm_clc-sm_100a", "scale_pipelined_s3-sm_90a")
 _MOST_NAIVE = 5_000  #: states that the naive engine follows of a mutant that is proved
 _SPARED = "the proof does not decide; without this wait the kernel is proved, and random schedules show nothing wrong"
@@ -176,7 +173,7 @@ def own_kernels(folder: Path) -> list[Path]:
     """PTX and launch files of pipesim's kernels for Hopper, written there, and those of the tests that are proved."""
     found = []
     for built in hopper():
-        if built.name in _OWN:
+        if built.name in REGISTRY:
             built.save(folder)
             found.append(folder / f"{built.stem}.ptx")
     kernels = Path(__file__).resolve().parents[1] / "tests" / "ptx" / "kernels"

@@ -75,11 +75,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "tilelang": dict.fromkeys(("gemm_s3", "gemm_s2_wide", "attention_s2", "attention_s1"), _BOTH),
     "deep_gemm": dict.fromkeys(("fp8_gemm", "fp8_gemm_multicast", "fp8_gemm_grouped"), _HOPPER),
-    "twins": {
-        **dict.fromkeys(("producer_consumer", "producer_consumer_32_lanes", "attention_sm90"), _HOPPER),
-        **dict.fromkeys(("attention_sm90_fused", "cluster_multicast", "cluster_multicast_4"), _HOPPER),
-        **dict.fromkeys(("epilogue_residual", "gemm_sm90", "gemm_sm90_lookahead", "persistent_scheduler"), _HOPPER),
-    },
+    "twins": {name: _HOPPER for name, *_ in HOPPER},
 }
 
 
