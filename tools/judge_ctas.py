@@ -7,7 +7,7 @@ N are refuted in each kernel where only that CTA is read, and says whether a che
 Random kernels are families of ``judge_proof.py``: *CTAs*; *free contents*, with a free array, or that are handed out
 tiles: with all of these; *words*: the verdicts on random CTAs, and warps of one, that talk by words, compared with all
 their schedules; and what is claimed of any number of CTAs, with those of grids of 2 to 6; grids of 5 and 6 CTAs are
-followed whole.
+followed whole; *global memory*: what is said of it, by brute force over all threads.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from pipesim.answers.every_cta import contents
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate
@@ -41,6 +42,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 from tests.support.elsewhere_mutants import arrives, in_another_cta
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
+from tests.support.random_global_kernels import GlobalKernel, random_kernel
 from tests.support.random_meetings import MEETING, judged_meeting
 from tests.support.random_words import judged, judged_inside, judged_talk, judged_warps, judged_weak, judged_whole
 from tests.support.tile_kernels import random_kernel_of_tiles
@@ -185,6 +187,23 @@ def judge_words(seed: int) -> list[str]:
     judges = judged, judged_inside, judged_whole, judged_talk, judged_weak, judged_warps, judged_meeting
     said = [each(seed) for each in judges]
     return [each if each in ("decided", "not decided", *MEETING) else each.upper() for each in said]
+
+
+def said_of_global_memory(kernel: GlobalKernel) -> str:
+    """That it is right or wrong, that something is not judged, or assumed; in capitals a contradiction."""
+    report, races = check(kernel.target(), {}, quick=True), kernel.races()
+    if report.verdict is Verdict.REFUTED:
+        return "wrong" if races else "REFUTED, AND NO BYTES MEET"
+    if report.scope.not_judged:
+        return "not judged"
+    if races and Assumption.EQUAL_STORES in report.scope.kinds:
+        return "assumed"
+    return "PROVED, AND BYTES MEET" if races else "right"
+
+
+def judge_global(seed: int) -> list[str]:
+    """The same of the kernel of a seed."""
+    return [said_of_global_memory(random_kernel(seed))]
 
 
 def main() -> int:

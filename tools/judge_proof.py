@@ -24,9 +24,9 @@ there is time for, the same for each family. What each is compared with:
 
 What takes longer is compared only if it is named:
 
-* ``global memory`` (``judge_global.py``): what is said of it, by brute force over all threads.
-* ``CTAs``, ``free contents``, ``words`` (``judge_ctas.py``), ``kernel sizes``, ``kernel sizes nearby``,
-  ``kernel laps``, ``kernel counts`` (``judge_sizes.py``): what is said of CTAs and sizes that were not looked at.
+* ``CTAs``, ``free contents``, ``words``, ``global memory`` (``judge_ctas.py``), ``kernel sizes``,
+  ``kernel sizes nearby``, ``kernel laps``, ``kernel counts`` (``judge_sizes.py``): what is said of CTAs and sizes that
+  were not looked at, and of global memory, by brute force.
 * ``SPIN``, ``SPIN twins`` (``judge_spin.py``): what SPIN finds in the exported model.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
@@ -48,7 +48,6 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
-from pipesim.model.coverage import STRICTEST
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -72,7 +71,7 @@ from tests.support.random_programs.perhaps import random_perhaps
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes
-from tools import judge_ctas, judge_global, judge_sizes, judge_spin
+from tools import judge_ctas, judge_sizes, judge_spin
 from tools.judge_ptx import judged, read
 from tools.judge_redundant import judge as judge_removals
 from tools.judge_redundant import program_of
@@ -89,6 +88,7 @@ from tools.judge_rules import (
     of_shapes,
     of_sizes,
     of_stale,
+    overwritten,
 )  # fmt: skip
 
 MOST_STATES = 10_000
@@ -164,14 +164,6 @@ def _by(contradicts: Callable[[int], bool], seed: int) -> list[str]:
     return ["CONTRADICTION"] if contradicts(seed) else []
 
 
-def _overwritten(seed: int) -> Program:
-    return contested(seed, overwrites=True).with_strictness(STRICTEST)
-
-
-def _exchanged_orders(seed: int) -> Program:
-    return random_exchanged(seed, orders=True)
-
-
 def _in_flight(seed: int) -> bool:
     return of_leftovers(_MIXED[seed % 4], seed // 4)
 
@@ -204,12 +196,13 @@ def _any_family(seed: int) -> Program:
     return FAMILIES[_MIXED[seed % 4]](seed // 4)
 
 
+_exchanged_orders = partial(random_exchanged, orders=True)
 JUDGED: Mapping[str, Family] = {
     **{name: Family(share, partial(judge, family=name), FAMILIES[name]) for name, share in
        zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160, 160, 160), strict=True)},
     "orders": Family(40, partial(judge_memory, random_orders), random_orders),
     "contested": Family(20, partial(judge_memory, contested), contested),
-    "overwritten": Family(10, partial(judge_memory, _overwritten), _overwritten),
+    "overwritten": Family(10, partial(judge_memory, overwritten), overwritten),
     "exchanged orders": Family(20, partial(judge_memory, _exchanged_orders), _exchanged_orders),
     "loops": Family(16, partial(_by, of_laps), numbered),
     "sizes": Family(2, partial(_by, of_sizes), _any_size),
@@ -228,7 +221,7 @@ JUDGED: Mapping[str, Family] = {
 }  # fmt: skip
 #: Those that are not meant by default.
 SLOWER: Mapping[str, Family] = {
-    "global memory": Family(4, judge_global.judge),
+    "global memory": Family(4, judge_ctas.judge_global),
     "CTAs": Family(2, judge_ctas.judge_random),
     "free contents": Family(1, judge_ctas.judge_contents),
     "words": Family(1, judge_ctas.judge_words),

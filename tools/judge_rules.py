@@ -359,7 +359,8 @@ def _lenient_orders(seed: int) -> Program:
     return random_orders(seed).with_strictness(LENIENT)
 
 
-def _overwritten(seed: int) -> Program:
+def overwritten(seed: int) -> Program:
+    """One in which nothing orders what two agents write, by the strictest reading."""
     return contested(seed, overwrites=True).with_strictness(STRICTEST)
 
 
@@ -464,11 +465,11 @@ def _in_memory(makes: Mapping[str, Callable[[int], Program]]) -> Judges:
     return tuple((name, partial(of_memory, make)) for name, make in makes.items())
 
 
-_STRICT = _in_memory({"orders, strict": _strict_orders, "overwritten": _overwritten})
+_STRICT = _in_memory({"orders, strict": _strict_orders, "overwritten": overwritten})
 _BLACKWELL = _in_memory(
     {
         "orders, sm_100": partial(_on_blackwell, random_orders),
-        "overwritten, sm_100": partial(_on_blackwell, _overwritten),
+        "overwritten, sm_100": partial(_on_blackwell, overwritten),
     }
 )
 _BLIND = MemorySearch(complete=True, states=1, refutations=())

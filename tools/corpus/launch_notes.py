@@ -8,6 +8,9 @@ from typing import Any
 
 from pipesim.ptx.launch.encoded_map import MAP_BYTES, decoded_map
 from pipesim.ptx.launch.values import (
+    ELEMENTS,
+    INTERLEAVES,
+    SWIZZLES,
     Array,
     Content,
     Field,
@@ -21,13 +24,7 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.declarations import Module
 
 _MARK = b"pipesim-map:"
-#: By the driver's numbers (CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapInterleave).
-_ELEMENTS = (
-    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz", "u4_align8",
-    "u4_align16", "u6_align16",
-)  # fmt: skip
-_SWIZZLES = ("none", "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B", "128B_atom_64B")
-_INTERLEAVES = ("none", "16B", "32B")
+_SWIZZLES = tuple(each for each in SWIZZLES if each != "96B")  #: by the driver's numbers: it has none for that
 
 
 def sizes_file(module: Module) -> str:
@@ -56,13 +53,13 @@ def _three(sizes: Sequence[int]) -> tuple[int, int, int]:
 
 def _tensor_map(given: Mapping[str, Any]) -> TensorMap:
     return TensorMap(
-        _ELEMENTS[given["element"]],
+        tuple(ELEMENTS)[given["element"]],
         tuple(max(1, size) for size in given["dims"]),
         tuple(given["box"]),
         tuple(given["strides"]),
         tuple(given["steps"]) if any(step != 1 for step in given["steps"]) else (),
         _SWIZZLES[given["swizzle"]],
-        _INTERLEAVES[given["interleave"]],
+        INTERLEAVES[given["interleave"]],
         given["pixels"],
     )
 

@@ -92,48 +92,33 @@ _MB = 1 << 10  #: KiB, in which the operating system counts
 
 @dataclass(frozen=True)
 class KernelVerdict:
-    """One kernel. ``reading`` and ``proving``: seconds; ``why``: why it is not proved, one sentence a reason."""
+    """One kernel. ``why``: why it is not proved, one sentence a reason."""
 
     family: str
     kernel: str
     arch: str
-    instructions: int = 0
     operations: int = 0
-    barriers: int = 0
     stopped: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
     verdict: str = ""
     basis: str = ""  #: of what refutes it: the surest
     owner: str = ""  #: whose the lines of its findings are
-    how: str = ""
-    reading: float = 0.0
-    proving: float = 0.0
+    seconds: float = 0.0  #: from PTX to verdict
     #: Barriers and tiles: those that the source names, of how many; none of a PTX without lines.
     named: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     memory: int = 0  #: MB at most, of the process that read and proved it
     why: tuple[str, ...] = ()
 
-    @property
-    def seconds(self) -> float:
-        """From PTX to verdict."""
-        return self.reading + self.proving
-
-
-def stem(kernel: str, arch: str) -> str:
-    """What its files are called, without an ending."""
-    return f"{kernel}-{arch}"
-
 
 def verdicts_of(folder: Path, listed: Sequence[tuple[str, str, str]], seconds: float) -> Iterator[KernelVerdict]:
     """Each kernel of a list of family, name and architecture, in a process of its own that may take so long."""
     for family, kernel, arch in listed:
-        yield _apart(folder / family / f"{stem(kernel, arch)}.ptx", KernelVerdict(family, kernel, arch), seconds)
+        yield _apart(folder / family / f"{kernel}-{arch}.ptx", KernelVerdict(family, kernel, arch), seconds)
 
 
 def _apart(ptx: Path, empty: KernelVerdict, seconds: float) -> KernelVerdict:
     if not ptx.is_file():
-        return replace(empty, verdict="not built", why=(f"there is no {ptx.name}: see what building it printed",))
+        return replace(empty, verdict=_NOT_BUILT, why=(f"there is no {ptx.name}: see what building it printed",))
     context = multiprocessing.get_context("fork")  # after the imports, which are not part of a verdict's time
     ours, theirs = context.Pipe(duplex=False)
     running = context.Process(target=_measure, args=(ptx, empty, theirs), daemon=True)
@@ -165,13 +150,10 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
     program, coverage = found.program, found.program.coverage
     known = replace(
         empty,
-        instructions=found.instructions,
         operations=sum(map(len, program.code)),
-        barriers=len(program.barriers),
         stopped=coverage.stopped,
         blocked=coverage.blocked,
-        left_out=coverage.left_out,
-        reading=time.process_time() - start,
+        seconds=time.process_time() - start,
     )
     if any(each.source for each in found.kernel.function.body):
         said = [(each.name, each.stage) for each in program.barriers]
@@ -179,7 +161,6 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
         named = (sum(map(ne, said, found.by_line)), len(said)), (sum(tiles), len(tiles))
         known = replace(known, named=named)
     answer.send(known)
-    start = time.process_time()
     report = check(replace(target_of(program), kernel=found), {}, quick=True)
     answer.send(
         replace(
@@ -187,8 +168,7 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
             verdict=report.verdict.value,
             basis=next((each.value for each in Basis if each in {r.basis for r in report.refutations}), ""),
             owner=", ".join(dict.fromkeys(r.origin.owner.value for r in report.refutations)),
-            how="" if report.how is None else report.how.value,
-            proving=time.process_time() - start,
+            seconds=time.process_time() - start,
             memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _MB,
             why=_reasons(report, (*coverage.stopped, *coverage.blocked)),
         )

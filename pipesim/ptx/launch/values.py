@@ -45,7 +45,7 @@ TYPES = {
     "f64": 8,
 }
 
-#: Bits of an element in shared memory, by the name of the driver's data type (CUtensorMapDataType).
+#: Bits of an element in shared memory, by the driver's data type (CUtensorMapDataType), in the order of its numbers.
 ELEMENTS = {
     "u8": 8,
     "u16": 16,
@@ -54,9 +54,9 @@ ELEMENTS = {
     "u64": 64,
     "s64": 64,
     "f16": 16,
-    "bf16": 16,
     "f32": 32,
     "f64": 64,
+    "bf16": 16,
     "f32_ftz": 32,
     "tf32": 32,
     "tf32_ftz": 32,

@@ -19,7 +19,7 @@ from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import target_of
 from tests.support.random_global_kernels import random_kernel
 from tests.support.small_ptx import kernel_target
-from tools.judge_global import judged
+from tools.judge_ctas import said_of_global_memory
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("global_memory.cu", "meetings.cu", "tensor_maps.cu"))
 
@@ -226,4 +226,4 @@ def test_that_pointers_lead_to_different_memory_is_an_assumption_with_a_switch()
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 8, 619])
 def test_random_kernels_are_wrong_just_where_threads_meet(seed: int) -> None:
     """A thousand more: ``tools/judge_proof.py --family 'global memory'``."""
-    assert not judged(random_kernel(seed)).isupper()
+    assert not said_of_global_memory(random_kernel(seed)).isupper()
