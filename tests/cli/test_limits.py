@@ -13,13 +13,9 @@ import pytest
 
 from pipesim.answers import verify as verify_parts
 from pipesim.answers.checking import stepped, verdict
-from pipesim.answers.spread import spread
-from pipesim.answers.verify import ProofPart, SimulationPart, Subject, carry_out
-from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.summary import Failure
 from pipesim.cli.main import COMMANDS, main
 from pipesim.model.live.rules import rules_of
-from pipesim.process.watch import Watch, current
+from pipesim.process.watch import current
 from pipesim.timed import timed_run
 from tests.support.fixture_types import Call
 
@@ -134,19 +130,6 @@ class TestOthers:
 
 
 class TestSeveral:
-    SUBJECT = Subject(PC, (("tiles", 2),))
-
-    def test_one_part_that_takes_too_long_takes_nothing_from_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(verify_parts, "run", time_is_up)
-        parts = [SimulationPart(self.SUBJECT, "h100"), ProofPart(self.SUBJECT)]
-        with Watch() as watch:
-            late, proof = spread(parts, partial(carry_out, seconds=600), lambda part, error: error, lambda n: None, 1)
-            assert watch.raised is None
-        assert isinstance(late, Failure)
-        assert late.said.startswith("unknown: the time limit of ")
-        assert isinstance(proof, CheckReport)
-        assert proof.cut is None
-
     def test_in_the_summary(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         for each in ("run", "check"):
             monkeypatch.setattr(verify_parts, each, time_is_up)

@@ -63,13 +63,6 @@ def test_a_protocol_that_is_named_takes_the_parameters_that_it_has(call: Call, o
     assert pipesim.compare(PC, odd[0]).ok
 
 
-@pytest.mark.slow
-def test_a_value_that_is_given_is_not_missing(call: Call, good: Trace) -> None:
-    write_trace(Trace(replace(good.meta, params=without(good.meta.params)), good.events), "t.parquet")
-    assert call("diff", "t.parquet", "-p", f"work={good.meta.params['work']}").code == 0
-    assert pipesim.compare("t.parquet", work=good.meta.params["work"]).ok
-
-
 def test_a_trace_makes_nobody_run_a_file(call: Call, user: Callable[[str], None]) -> None:
     user(
         "from pathlib import Path\nPath('it_ran').touch()\nfrom pipesim import Protocol\ndef f():\n"

@@ -7,7 +7,6 @@ from pipesim.explain.lap_counters import Laps
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Deadlock
-from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 
@@ -50,38 +49,6 @@ def test_a_phase_that_was_complete_before_its_waiter_looked() -> None:
     assert (blocked.missed, blocked.phase_wanted, blocked.phase_now, blocked.given) == (0, 2, 2, -1)
     assert ran(hasty(2, looks_late=False))[0].deadlock is None, "in time it sees its phase"
     assert ran(hasty(1))[0].deadlock is None
-
-
-@pytest.mark.parametrize(("count", "given"), [(31, 30), (60, 30)])
-def test_a_count_that_the_program_never_reaches(count: int, given: int) -> None:
-    found = {b.agent: b for b in stuck(crowd(count)).blocked}
-    assert found["load"].given == given
-    assert {b.given for agent, b in found.items() if agent != "load"} == {-1}, "they get what they wait for in time"
-
-
-def crowd(count: int) -> Protocol:
-    """Thirty warps hand back every tile."""
-    p = Protocol("crowd")
-    storage = p.mbarriers("p", 4)
-    p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, count))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 2)
-        with w.elect_one():
-            for _ in range(8):
-                with pipe.produce() as stage:
-                    stage.mbar().arrive()
-
-    @p.role("use", warps=30)
-    def use(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 2)
-        with w.elect_one():
-            for _ in range(8):
-                with pipe.consume():
-                    pass
-
-    return p
 
 
 @pytest.mark.parametrize("noinc", [False, True])
