@@ -91,12 +91,6 @@ def test_damage_ends_in_no_traceback(count: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_ends_with_the_code_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["autopsy", str(RING)]) == 1
-    assert capsys.readouterr().out.splitlines() == autopsy_lines(autopsy(RING), 80)
-
-
-@pytest.mark.slow
 def test_where_a_warp_runs_no_hang_is_claimed() -> None:
     """Consumer 0 is put behind its last wait: it runs, and may bring what the others wait for."""
     dump = open_dump(RING)

@@ -2,20 +2,15 @@
 second goes past its wait for earlier kernels once all CTAs of the first have ended.
 """
 
-import json
 import lzma
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from pipesim.answers.launch_sequence.check import check_sequence
-from pipesim.answers.views.sequence import Promise, SequenceReport
 from pipesim.conform.agreement import Agreement
 from pipesim.launches.record.buffer_file import decode_buffer
 from pipesim.launches.record.gather import compare_with_program, trace_of
-from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer
 from pipesim.trace.schema import EARLIER_KERNELS, ORIGIN, EventKind, Trace
 
@@ -32,37 +27,14 @@ def launch_of(name: str) -> Launch:
     return Launch(name, (CTAS, 1, 1), (THREADS, 1, 1), parameters=(Parameter("x", Pointer()), *given))
 
 
-def sequence_of(folder: Path, ptx: str) -> SequenceReport:
-    """What is said of the two launches in this order; their files are in the folder."""
-    (folder / "pair.ptx").write_text(ptx)
-    steps = []
-    for name, buffers in (("stores", {"x": "x", "met": "met"}), ("loads", {"x": "x", "y": "y"})):
-        (folder / f"{name}.json").write_text(launch_json(launch_of(name)))
-        files = {"ptx": "pair.ptx", "launch": f"{name}.json", "stream": "s", "buffers": buffers}
-        steps.append(files | {"programmatic": name == "loads"})
-    file = folder / "launches.json"
-    file.write_text(json.dumps({"format": "pipesim-launches", "version": 1, "sequence": steps}))
-    return check_sequence(file)
-
-
-class Overlap(NamedTuple):
-    """Readings of the device's timer, in ns: the end of the first launch, the begin of the second, and where each wait
-    of the second returned.
-    """
-
-    ended: int
-    began: int
-    waited: tuple[int, ...]
-
-
-def overlap_of(first: Trace, second: Trace) -> Overlap:
-    """When the launches of two traces of one device began and ended."""
+def overlap_of(first: Trace, second: Trace) -> tuple[int, int, list[int]]:
+    """By the device's timer, in ns: the end of the first, the begin of the second, and the returns of its waits."""
     ended = max(each.anchors[-1].globaltimer_ns for each in first.meta.ctas) + first.meta.extra[ORIGIN]
     sites = [n for n, site in enumerate(second.meta.sites) if site.barrier == EARLIER_KERNELS]
     returns = [n for n in sites if second.meta.sites[n].kind is EventKind.SPIN_RETURN]
     rows = [n for n, site in enumerate(second.events.site) if site in returns]
     began = second.meta.extra[ORIGIN]
-    return Overlap(ended, began, tuple(began + int(second.events.time_ps[row]) // 1000 for row in rows))
+    return ended, began, [began + int(second.events.time_ps[row]) // 1000 for row in rows]
 
 
 def recorded(kind: str) -> tuple[str, list[Trace]]:
@@ -81,15 +53,6 @@ def test_each_of_two_launches_conforms(kind: str) -> None:
     assert began < ended
     assert len(waited) == (kind == "right")
     assert all(ended < each < ended + 1_000 for each in waited)
-
-
-def test_the_sequence_names_the_wait_that_is_missing(tmp_path: Path) -> None:
-    for kind, promise, missing in (
-        ("right", Promise.PROMISED, ""),
-        ("wrong", Promise.NONE, "2 loads does not wait, and pair.cu:16 may come after launch_dependents (pair.cu:7)"),
-    ):
-        (pair,) = sequence_of(tmp_path, (HERE / kind / "pair.ptx").read_text()).pairs
-        assert [(each.promise, each.missing) for each in pair.shared] == [(promise, missing)]
 
 
 def test_records_without_the_wait_are_not_those_of_a_kernel_that_waits() -> None:
