@@ -4,10 +4,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pipesim.conform.diagnose.edits import Edit, EditKind, apply, change_of, describe, edits
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, describe, edits
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
@@ -123,33 +121,6 @@ def test_what_an_edit_changes(kind: EditKind, agent: int, iteration: int) -> Non
 
 def test_every_kind_has_its_story() -> None:
     assert {kind for kind, _, _ in STORIES} == set(EditKind)
-
-
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(
-    shape=st.fixed_dictionaries({
-        "stages": st.integers(1, 4), "tiles": st.integers(0, 9), "consumer_warps": st.integers(1, 3),
-        "tile_bytes": st.sampled_from([16, 32, 4096]), "arrive_lanes": st.sampled_from([1, 32]),
-    }),
-    data=st.data(),
-)  # fmt: skip
-def test_an_edit_changes_one_agent_from_one_place_on(shape: dict[str, int], data: Any) -> None:
-    program = pc(**shape)
-    found = edits(program)
-    if not found:
-        assert shape["tiles"] == 0
-        return
-    edit = data.draw(st.sampled_from(found))
-    change, wrong = change_of(program, edit), apply(program, edit)
-    mine = program.code[edit.agent]
-    assert wrong.code[edit.agent] == change.code != mine
-    assert change.code[: change.first] == mine[: change.first]
-    assert len(change.code) == len(change.lines)
-    assert program.barrier_name(change.barrier) in describe(program, edit)
-    assert [c for a, c in enumerate(wrong.code) if a != edit.agent] == [
-        c for a, c in enumerate(program.code) if a != edit.agent
-    ]
 
 
 @pytest.mark.parametrize(
