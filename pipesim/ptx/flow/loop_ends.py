@@ -163,8 +163,10 @@ class _CountingLoop:
                 offset = self._places.parameter(load.operands[-1]) if load and load.opcode == "ld" else None
                 if load is None or others or offset is None:
                     return ()
-                size, into = int(load.modifiers[-1][1:]) // 8, load.operands[0]
-                return self._words(offset + (parts_of(into) or (into,)).index(bound) * size, size)
+                kind, bits, into = load.modifiers[-1][0], int(load.modifiers[-1][1:]), load.operands[0]
+                found = self._words(offset + (parts_of(into) or (into,)).index(bound) * bits // 8, bits // 8)
+                # the sign of a narrow integer fills the register
+                return tuple(each - (each >> bits - 1 << bits) for each in found) if kind == "s" else found
             case _:
                 return ()
 

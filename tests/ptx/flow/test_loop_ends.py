@@ -88,3 +88,20 @@ def test_a_loop_without_end_that_has_two_entries_is_not_passed_over() -> None:
         f"{BEFORE}{past}{MIDDLE}lap:\n nanosleep.u32 20;\nmid:\n add.s32 %r9, %r9, 0;\n bra lap;\npast:\n bar.sync 0;\n"
     )
     assert check(program_of(body, params=".param .u32 n", values=[word(None)])).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(("bound", "ends"), [(-1, False), (5, True)])
+def test_a_signed_bound_fills_a_wider_register(bound: int, *, ends: bool) -> None:
+    """As the size of a loop in 64 bits, -1 is 2^64 - 1: steps of 4 jump over it."""
+    body = (
+        SET_UP.format(first=1, count=1)
+        + """ .reg .b64 %i, %n;
+ ld.param.s32 %n, [n];
+ mov.u64 %i, 0;
+lap:
+ add.s64 %i, %i, 4;
+ setp.lt.u64 %p1, %i, %n;
+"""
+    )
+    program = program_of(body + BACK, params=".param .u32 n", values=[word(bound)])
+    assert (not program.coverage.assumed) is ends
