@@ -36,17 +36,18 @@ USUAL: dict[str, tuple[int, ...]] = {
 
 
 def ranges(**own: tuple[int, ...]) -> Callable[[Callable[P, Protocol]], Callable[P, Protocol]]:
-    """A protocol's function raises ParameterError for a parameter outside of its own range, or of the usual one."""
+    """A protocol's function raises ParameterError for a parameter outside of its own range, or of the usual one.
+
+    (): the function itself says what the range is.
+    """
 
     def of(make: Callable[P, Protocol]) -> Callable[P, Protocol]:
-        signature = inspect.signature(make)
+        defaults = {name: each.default for name, each in inspect.signature(make).parameters.items()}
 
         @functools.wraps(make)
         def checked(*args: P.args, **kwargs: P.kwargs) -> Protocol:
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            for name, value in given.arguments.items():
-                low, high, *step = own.get(name) or USUAL.get(name, (value, value))
+            for name, value in (defaults | dict(zip(defaults, args, strict=False)) | kwargs).items():
+                low, high, *step = own.get(name, USUAL.get(name, ())) or (value, value)
                 require(name, value, low, high, multiple_of=step[0] if step else 1)
             return make(*args, **kwargs)
 

@@ -25,7 +25,7 @@ from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, 
 _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of consumer groups
 
 
-@ranges(block_n=(16, 256, 16))
+@ranges(stages=(), block_n=(16, 256, 16))
 def attention_sm90(
     kv_blocks: int = 8,
     stages: int = 2,

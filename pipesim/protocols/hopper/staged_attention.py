@@ -27,7 +27,7 @@ from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.pipelines.modular.attention.tma_pipelines import KVTile
 from pipesim.protocols.hopper.softmax_order import Softmax, softmax_order
-from pipesim.protocols.limits import ranges
+from pipesim.protocols.limits import ranges, require
 from pipesim.protocols.warp_group import F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share
 
 
@@ -288,7 +288,7 @@ def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
     pipe.commit_step()
 
 
-@ranges(depth=(64, 256, 64), block_n=(16, 256, 16), num_consumer=(1, 2))
+@ranges(stages=(), depth=(64, 256, 64), block_n=(16, 256, 16), num_consumer=(1, 2))
 def attention_sm90_fused(
     kv_blocks: int = 8,
     stages: int = 5,
@@ -309,6 +309,7 @@ def attention_sm90_fused(
             cause="a consumer holds V of a block while it waits for the next K: with one slot, it waits for itself",
             correction="use 2 to 32",
         )
+    require("stages", stages, 2, 32)
     p = Protocol("attention_sm90_fused")
     config = FA4Config(BF16, depth, block_n, stages, use_fused_kv=True)
     turns = Turns.for_consumers(num_consumer, pingpong)
