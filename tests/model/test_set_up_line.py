@@ -1,7 +1,5 @@
 """The set-up steps that the flattener adds have a line of the author's."""
 
-import sys
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Op
@@ -25,18 +23,3 @@ def test_what_the_flattener_adds_to_the_set_up_stands_at_the_init_of_the_author(
     lines = [program.line(0, pc) for pc in range(len(program.code[0]))]
     assert [Op(op[0]) for op in program.code[0]] == [Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.WORK]
     assert lines[:3] == [f"{__file__}:{first + 2}", f"{__file__}:{first}", f"{__file__}:{first}"]
-
-
-def test_without_an_init_the_set_up_stands_where_the_first_mbarriers_are_named() -> None:
-    p = Protocol("p", cluster=2)
-    p.mbarriers("b", 1, count=1)
-    here = sys._getframe().f_lineno - 1
-
-    @p.role("a")
-    def a(w: Warp) -> None:
-        w.work(1)
-
-    program = p.flatten()
-    ops = [Op(op[0]) for op in program.code[0]]
-    assert ops == [Op.INIT, Op.FENCE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT, Op.WORK]
-    assert {program.line(0, pc) for pc in range(4)} == {f"{__file__}:{here}"}
