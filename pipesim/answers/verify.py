@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import assert_never
+from typing import ClassVar
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check
@@ -165,6 +165,18 @@ class ProofPart:
 
     subject: Subject
     time_limit: float | None = None
+    stage: ClassVar = (Stage.CHECK, "")  #: what it does, and with which file ("": none)
+
+    def compute(self) -> CheckReport:
+        """Its result."""
+        return check(
+            self.subject.target(),
+            dict(self.subject.params),
+            max_states=MOST_STATES,
+            ctas=self.subject.ctas,
+            program=self.subject.program(),
+            budget=Budget(self.time_limit),
+        )
 
 
 @dataclass(frozen=True)
@@ -173,6 +185,12 @@ class SimulationPart:
 
     subject: Subject
     profile: str
+    stage: ClassVar = (Stage.SIMULATE, "")
+
+    def compute(self) -> "SimulatedPart":
+        """Its result."""
+        ran = run(self.subject.program(), load_profile(self.profile))
+        return SimulatedPart(ran.simulation, ran.cycles, ran.findings, ran.advisories)
 
 
 @dataclass(frozen=True)
@@ -182,6 +200,16 @@ class TracesPart:
     subject: Subject
     folder: Path
     paths: tuple[Path, ...]
+
+    @property
+    def stage(self) -> tuple[Stage, str]:
+        """What it does, and with which file."""
+        return Stage.COMPARE, self.paths[0].name
+
+    def compute(self) -> tuple[TraceLine, ...]:
+        """Its results."""
+        program = cache(lambda: _recorded_program(self))  # made once, and only where a trace can be read
+        return tuple(_line(self, path, program) for path in self.paths)
 
 
 Part = ProofPart | SimulationPart | TracesPart
@@ -209,49 +237,15 @@ def carry_out(part: Part, seconds: float | None = None) -> Result:
     try:
         with redirect_stdout(sys.stderr):
             watch.start(seconds)
-            result = _compute(part)
+            result = part.compute()
             watch.stop()
             return result
     except (LimitReachedError, MemoryError) as error:
         watch.resume()
         reached = LimitReachedError(Limit.MEMORY, watch.most_bytes or 0) if isinstance(error, MemoryError) else error
-        return failure(*stage_of(part), reached)
+        return failure(*part.stage, reached)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with its protocol; the others continue
-        return failure(*stage_of(part), error)
-
-
-def _compute(part: Part) -> Result:
-    match part:
-        case ProofPart(subject, time_limit):
-            return check(
-                subject.target(),
-                dict(subject.params),
-                max_states=MOST_STATES,
-                ctas=subject.ctas,
-                program=subject.program(),
-                budget=Budget(time_limit),
-            )
-        case SimulationPart(subject, profile):
-            ran = run(subject.program(), load_profile(profile))
-            return SimulatedPart(ran.simulation, ran.cycles, ran.findings, ran.advisories)
-        case TracesPart():
-            program = cache(lambda: _recorded_program(part))  # made once, and only where a trace can be read
-            return tuple(_line(part, path, program) for path in part.paths)
-        case _:
-            assert_never(part)
-
-
-def stage_of(part: Part) -> tuple[Stage, str]:
-    """What a part does, and with which file ("": none)."""
-    match part:
-        case ProofPart():
-            return Stage.CHECK, ""
-        case SimulationPart():
-            return Stage.SIMULATE, ""
-        case TracesPart(paths=paths):
-            return Stage.COMPARE, paths[0].name
-        case _:
-            assert_never(part)
+        return failure(*part.stage, error)
 
 
 def failure(stage: Stage, name: str, error: BaseException) -> Failure:

@@ -20,7 +20,6 @@ from pipesim.answers.verify import (
     carry_out,
     failure,
     same_values,
-    stage_of,
 )
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import heading
@@ -166,10 +165,10 @@ def _carried_out(cases: Sequence[_Case], jobs: int, seconds: float, progress: Pr
         def on_done(n: int) -> None:
             left[parts[n].subject] -= 1
             ended = sum(not open_ for open_ in left.values())
-            step(ended, parts[n].subject.name, *stage_of(parts[n]))
+            step(ended, parts[n].subject.name, *parts[n].stage)
 
         do = partial(carry_out, seconds=seconds)
-        found = spread(parts, do, lambda part, error: failure(*stage_of(part), error), on_done, jobs)
+        found = spread(parts, do, lambda part, error: failure(*part.stage, error), on_done, jobs)
     return dict(zip(parts, found, strict=True))
 
 

@@ -130,14 +130,14 @@ class TestOptions:
     def test_what_is_over_when_it_is_interrupted_is_reported(
         self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        done = verify_parts._compute  # carries out a part
+        done = verify_parts.SimulationPart.compute
 
-        def interrupted(part: Any) -> Any:
-            if isinstance(part, verify_parts.SimulationPart) and part.subject.name == ring:
+        def interrupted(part: verify_parts.SimulationPart) -> verify_parts.SimulatedPart:
+            if part.subject.name == ring:
                 raise KeyboardInterrupt
             return done(part)
 
-        monkeypatch.setattr(verify_parts, "_compute", interrupted)
+        monkeypatch.setattr(verify_parts.SimulationPart, "compute", interrupted)
         answer = several(PC, ring, "--no-hardware")
         assert answer.code == 3
         assert row(answer, PC)[1:3] == ["✓ any tiles", "✓ 71,571"]
