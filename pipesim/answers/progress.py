@@ -7,13 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipesim.errors import EvidenceError
-
-if TYPE_CHECKING:
-    from pipesim.answers.views.check import CheckStep
-    from pipesim.answers.views.redundant import RedundantStep
 
 
 class Stage(Enum):
@@ -42,12 +37,10 @@ class Progress:
         """Around the work on several protocols; the block calls what it is given after each step."""
         return nullcontext(_ignore_step)
 
-    def check_step(self, protocol: str, step: "CheckStep") -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
-        return nullcontext(_ignore_unit)
-
-    def redundant_step(self, protocol: str, step: "RedundantStep") -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
+    def check_step(self, protocol: str, step: Enum) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+        """Around one step of the check of a protocol, or of the search for what it does not need; the block calls what
+        it is given before each unit of work.
+        """
         return nullcontext(_ignore_unit)
 
     def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides

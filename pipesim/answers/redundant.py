@@ -109,7 +109,7 @@ class _RemovalSearch:
     def _step(self, step: RedundantStep, work: Callable[[], None]) -> None:
         units = (0, 0)
         self.budget.start()
-        with self.progress.redundant_step(self.program.name, step) as tell:
+        with self.progress.check_step(self.program.name, step) as tell:
 
             def unit(done: int, of: int) -> None:
                 nonlocal units

@@ -18,12 +18,12 @@ from pipesim.report.sentences.stage import doing_words, done_words
 from pipesim.report.text.words import inert_text, printable
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from rich.console import Console
 
     from pipesim.answers.progress import Unit
-    from pipesim.answers.views.check import CheckStep
     from pipesim.answers.views.conclusion import Answer
-    from pipesim.answers.views.redundant import RedundantStep
 
 
 Report = TypeVar("Report", bound="Answer")
@@ -331,12 +331,8 @@ class TerminalProgress(Progress):
 
             yield step
 
-    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:
+    def check_step(self, protocol: str, step: Enum) -> AbstractContextManager[Unit]:
         """A line with the step of a check, how far it is, and for how long it has run."""
-        return counted_units(f"checking {protocol}: {step.value}")
-
-    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:
-        """The same of the search for what a protocol does not need."""
         return counted_units(f"checking {protocol}: {step.value}")
 
     def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:

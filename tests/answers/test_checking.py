@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from unittest.mock import Mock
 
 import pytest
@@ -46,11 +47,11 @@ class Heard(Progress):
     """Keeps the steps and their units, and ends the check at one of them."""
 
     def __init__(self, ends_at: tuple[CheckStep, int] | None = None) -> None:
-        self.units: dict[CheckStep, list[tuple[int, int]]] = {}
+        self.units: dict[Enum, list[tuple[int, int]]] = {}
         self._ends_at = ends_at
 
     @contextmanager
-    def check_step(self, protocol: str, step: CheckStep) -> Iterator[Unit]:
+    def check_step(self, protocol: str, step: Enum) -> Iterator[Unit]:
         units = self.units[step] = []
 
         def unit(done: int, of: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from pipesim.answers.progress import Progress, Stage, Unit
 from pipesim.answers.run import run
 from pipesim.answers.verify import Subject, verify
 from pipesim.answers.verify_all import verify_several
-from pipesim.answers.views.check import CheckStep
 from pipesim.answers.views.conclusion import Conclusion, exit_code, worst
 from pipesim.answers.views.trace import PeriodCheck
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
@@ -169,7 +169,7 @@ class Heard(Progress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.stages: list[Stage | CheckStep] = []
+        self.stages: list[Enum] = []
         self.errors: list[EvidenceError] = []
         self.files: tuple[Path, ...] = ()
 
@@ -182,7 +182,7 @@ class Heard(Progress):
         yield
 
     @contextmanager
-    def check_step(self, protocol: str, step: CheckStep) -> Iterator[Unit]:
+    def check_step(self, protocol: str, step: Enum) -> Iterator[Unit]:
         self.stages.append(step)
         yield lambda done, of: None
 
