@@ -41,7 +41,7 @@ BUDGETS = (
     Budget("hwkernels", ".py", 9_535),
     Budget("tests", ".py", 83_150),  # the aim is 62,000
     Budget("tools", ".py", 9_220),
-    Budget("docs", "", 13_165),  # the aim is 12,000
+    Budget("docs", "", 11_600),  # the aim was 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
