@@ -17,11 +17,8 @@ import pytest
 from pipesim.answers.views.conclusion import heading
 from pipesim.coredump.dump import CoreDump, DumpSection
 from pipesim.coredump.elf import parse_elf
-from pipesim.errors import TraceFormatError
 from pipesim.model.program_json import dumps, loads
 from pipesim.ptx.launch.file import MOST_VALUES
-from pipesim.trace import files
-from pipesim.trace.files import read_trace, write_trace
 from tests.support.paths import ROOT, with_root
 from tests.support.random_programs import FAMILIES
 from tests.support.small_ptx import SET_UP, text_of
@@ -122,14 +119,6 @@ def test_sections_of_a_dump_that_are_all_in_one_place_are_not_all_read() -> None
     assert sum(each.size for each in elf.sections.values()) <= 2 * len(data)
     assert len(elf.missing) > 30
     assert "sections are not in the file" in " ".join(CoreDump(elf, "core").notes)
-
-
-def test_rows_that_a_small_file_may_not_have_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = read_trace(ROOT / "traces/h200/producer_consumer-al1-cw2-s2-tb32768-t128-w200-g7.parquet")
-    monkeypatch.setattr(files, "_most_rows", lambda _: 100)
-    with pytest.raises(TraceFormatError, match="a file holds at most 100"):
-        write_trace(trace, tmp_path / "t.parquet")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_heading_of_a_program_whose_first_cta_has_no_warps() -> None:

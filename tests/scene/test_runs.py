@@ -9,10 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pipesim.answers.recorded_program import recorded_program
-from pipesim.errors import EvidenceError
 from pipesim.scene.parts import OPEN, RunScene, SceneSlice
 from pipesim.scene.runs import NO_PROTOCOL, trace_scene
-from pipesim.targets import find
 from pipesim.trace.activity import SliceKind
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
@@ -90,8 +88,3 @@ def test_without_its_protocol_a_trace_has_waits_and_work_alone() -> None:
     whole = drawn(STORED[1])
     mine = [each._replace(phase=None) for each in whole.slices if not each.kind.in_flight]
     assert list(run.slices) == mine
-
-
-def test_a_trace_of_another_kernel_is_refused() -> None:
-    with pytest.raises(EvidenceError):
-        trace_scene(stored(STORED[1]), find("producer_consumer").build({}), "hardware")

@@ -62,25 +62,6 @@ def _put(content: Content, at: int, data: bytearray, found: dict[str, Any]) -> N
                 _put(each.content, at + each.offset, data, found)
 
 
-def values_of(launch: Launch) -> list[object]:
-    """What the parameters of a launch are, without names; of numbers the bytes, whatever their type."""
-    return [_plain(each.content) for each in launch.parameters]
-
-
-def _plain(content: Content) -> object:
-    match content:
-        case Number(type=kind, value=value):
-            return None if value is None else encode_value(kind, value)
-        case Array():
-            return bytes_of(content)
-        case Pointer(align=align, contents=contents):
-            return align, [(each.offset, _plain(each.content)) for each in contents]
-        case Struct(size=size, fields=fields):
-            return size, [(each.offset, _plain(each.content)) for each in fields]
-        case _:
-            return content
-
-
 def bytes_of(array: Array) -> bytes:
     """The bytes of an array in memory."""
     return b"".join(encode_value(array.type, value) for value in array.values)
