@@ -4,11 +4,11 @@ A class is measured twice, with many rounds and with half of them: the differenc
 measures what an instruction costs a warp alone; all warps of an SM together what its shared memory moves.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -68,37 +68,34 @@ RATES: tuple[MeasuredRate, ...] = (
 )
 
 
-class RateBench(Protocol):
-    """Who launches: a GPU, or a test's substitute for it."""
-
-    def cycles(self, kind: InstructionKind, warps: int, rounds: int) -> npt.NDArray[np.uint32]:
-        """The cycles of each warp of one CTA that executes this many rounds of a kind."""
+Cycles = Callable[[InstructionKind, int, int], npt.NDArray[np.uint32]]  #: of each warp: by kind, warps and rounds
 
 
+@cache
 def compile_kernel(kind: InstructionKind, arch: str = "sm_90a") -> CompiledKernel:
     """The kernel of one kind."""
     return compile_cubin(SOURCE, {"KIND": int(kind)}, arch)
 
 
-def measure(bench: RateBench, wanted: frozenset[str]) -> Mapping[str, int]:
+def measure(cycles: Cycles, wanted: frozenset[str]) -> dict[str, int]:
     """The wanted values that can be measured so, as whole numbers."""
     found = {}
     for rate in RATES:
         if rate.value in wanted:
-            found[rate.value] = max(1, round(rate.of(cycles_of(bench, rate.kind, rate.warps))))
+            found[rate.value] = max(1, round(rate.of(cycles_of(cycles, rate.kind, rate.warps))))
     return found
 
 
-def cycles_of(bench: RateBench, kind: InstructionKind, warps: int) -> float:
+def cycles_of(cycles: Cycles, kind: InstructionKind, warps: int) -> float:
     """Cycles of one instruction of a warp, the loop around it left out: the median of several measurements."""
-    return _each(bench, kind, warps) - _each(bench, InstructionKind.NOTHING, warps)
+    return _each(cycles, kind, warps) - _each(cycles, InstructionKind.NOTHING, warps)
 
 
-def _each(bench: RateBench, kind: InstructionKind, warps: int) -> float:
-    bench.cycles(kind, warps, ROUNDS)  # fetches the code
+def _each(cycles: Cycles, kind: InstructionKind, warps: int) -> float:
+    cycles(kind, warps, ROUNDS)  # fetches the code
     slopes = []
     for _ in range(_REPEATS):
-        long, short = (int(bench.cycles(kind, warps, rounds).max()) for rounds in (2 * ROUNDS, ROUNDS))
+        long, short = (int(cycles(kind, warps, rounds).max()) for rounds in (2 * ROUNDS, ROUNDS))
         slopes.append((long - short) / (ROUNDS * UNROLLED))
     return float(np.median(slopes))
 

@@ -1,27 +1,17 @@
-// What CTAs pay to talk by words of global memory. KIND says what is measured, SCOPE (of stores and loads) whether for the
-// whole GPU or a cluster, DATA whether a store of data to another line is before each release. `words` are zero before a
-// launch. Every loop that waits is bounded: a number is NONE where one gave up.
-// Of the CTAs of a launch `count` take part: CTA 0, and those from `first` on. out: the cycles of each round of CTA 0, at most
-// MOST; of ATOMS one number for each CTA. They are kept in shared memory, so that no fence waits for them.
+// What CTAs pay to talk by words of global memory. KIND says what is measured. `words` are zero before a launch. Every loop
+// that waits is bounded: a number is NONE where one gave up.
+// Of the CTAs of a launch the first `count` take part. out: the cycles of each round of CTA 0, at most MOST. They are kept in
+// shared memory, so that no fence waits for them.
 enum Kind {
-    FLAGS,     // CTA 0 sets the flag of the next one, and so on around: out[round] is a whole turn
-    TURNS,     // the same by one word for all, as the semaphore of a split sum
     LOADS,     // ld.acquire, one after the other
     RELAXED,   // st.relaxed, one after the other
-    RELEASES,  // st.release, until the thread continues
-    ADDS,      // red.release of a counter, until the thread continues
-    ATOMS,     // atom.add on one word, each after the answer of the one before
+    RELEASES,  // st.release after a store of data to another line, until the thread continues
+    ADDS,      // red.release of a counter after such a store, until the thread continues
     BARRIER    // a barrier of the grid: __syncthreads, an addition, a loop until all have added, __syncthreads
 };
 
-#if CLUSTER
-#define SCOPE "cluster"
-#else
-#define SCOPE "gpu"
-#endif
-
 static constexpr unsigned MOST = 256, TRIES = 1u << 18, NONE = 0xffffffffu;
-static constexpr unsigned APART = 32;  // words from one flag to the next: a line
+static constexpr unsigned APART = 32;  // words from the data of one CTA to that of the next: a line
 
 static __device__ __forceinline__ unsigned clock32() {
     unsigned now;
@@ -31,12 +21,12 @@ static __device__ __forceinline__ unsigned clock32() {
 
 static __device__ __forceinline__ unsigned load(const unsigned *word) {
     unsigned value;
-    asm volatile("ld.acquire." SCOPE ".global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
     return value;
 }
 
 static __device__ __forceinline__ void release(unsigned *word, unsigned value) {
-    asm volatile("st.release." SCOPE ".global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
 static __device__ __forceinline__ void store(unsigned *data, unsigned value) {
@@ -61,37 +51,22 @@ static __device__ bool meet(unsigned *counter, unsigned count) {
     return reaches(counter, count);
 }
 
-extern "C" __global__ void __launch_bounds__(64) words(unsigned rounds, unsigned count, unsigned first, unsigned *words,
+extern "C" __global__ void __launch_bounds__(64) words(unsigned rounds, unsigned count, unsigned *words,
                                                        unsigned *out) {
     __shared__ unsigned laps[MOST];
-    const unsigned me = blockIdx.x == 0 ? 0 : blockIdx.x - first + 1;
+    const unsigned me = blockIdx.x;
     if (me >= count || (KIND != BARRIER && threadIdx.x)) return;
-    unsigned *const mine = words + (KIND == FLAGS ? me * APART : 0);
-    unsigned *const next = words + (KIND == FLAGS ? (me + 1) % count * APART : 0);
+    unsigned *const mine = words;
     unsigned *const data = words + 8192 + me * APART, *const start = words + 8191;
     bool ended = threadIdx.x || meet(start, count);
     if (KIND == BARRIER) ended = __syncthreads_and(ended);
     unsigned seen = 0, before = clock32();
-    const unsigned begin = before;
     for (unsigned i = 0; i < rounds && ended; ++i) {
-        if (KIND == FLAGS || KIND == TURNS) {
-            const unsigned turn = KIND == FLAGS ? i + 1 : i * count + me;
-            if (KIND == TURNS) ended = reaches(mine, turn);
-            if (KIND == FLAGS && me) ended = reaches(mine, turn);
-            if (DATA) store(data, i);
-            release(next, KIND == FLAGS ? turn : turn + 1);
-            if (KIND == FLAGS && !me) ended = reaches(mine, turn);
-        }
         if (KIND == LOADS) seen += load(mine + seen);
         if (KIND == RELAXED) asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(mine), "r"(i) : "memory");
-        if (DATA && (KIND == RELEASES || KIND == ADDS)) store(data, i);
+        if (KIND == RELEASES || KIND == ADDS) store(data, i);
         if (KIND == RELEASES) release(mine, i);
         if (KIND == ADDS) add(mine);
-        if (KIND == ATOMS) {
-            unsigned old;
-            asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(mine), "r"(1 + (seen >> 31)) : "memory");
-            seen = old;
-        }
         if (KIND == BARRIER) {
             __syncthreads();
             if (threadIdx.x == 0) {
@@ -104,7 +79,5 @@ extern "C" __global__ void __launch_bounds__(64) words(unsigned rounds, unsigned
         if (threadIdx.x == 0) laps[i] = now - before;
         before = now;
     }
-    const unsigned all = clock32() - begin;
-    if (KIND == ATOMS) out[me] = ended ? all : NONE;
-    for (unsigned i = 0; KIND != ATOMS && me == 0 && threadIdx.x == 0 && i < rounds; ++i) out[i] = ended ? laps[i] : NONE;
+    for (unsigned i = 0; me == 0 && threadIdx.x == 0 && i < rounds; ++i) out[i] = ended ? laps[i] : NONE;
 }
