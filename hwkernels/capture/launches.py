@@ -15,7 +15,7 @@ from hwkernels.device.tensor_maps import encode
 from hwkernels.source_recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
 from hwkernels.source_recorder.measure import LaunchResult
 from hwkernels.source_recorder.session import Recording, empty_records, how_it_ended
-from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
+from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, MapOf, OfLaunch, Output
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
 
@@ -53,8 +53,8 @@ class Launches:
             match argument:
                 case Input(name=name, given=given) | Output(name=name, given=given) | Bytes(name=name, given=given):
                     placed += [addresses[name]] if given else []
-                case TensorMap(of=of):
-                    placed.append(encode(argument.tensor_map(addresses[of])))
+                case MapOf(of=of, tensor=tensor):
+                    placed.append(encode(tensor, addresses[of]))
                 case OfLaunch():
                     placed.append(self._of_launch(argument))
                 case number:

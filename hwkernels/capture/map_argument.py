@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device.tensor_maps import ELEMENT_BYTES
+from hwkernels.device.tensor_maps import check
 from hwkernels.twins import buffers
 from pipesim.bounds import MAX_DIGITS
 from pipesim.errors import ParameterError
+from pipesim.ptx.launch.values import ELEMENTS, TensorMap
 
 Array = npt.NDArray[Any]
 
@@ -23,11 +24,10 @@ SPELLING = (
     "map:BASE,box=64x32[,swizzle=none|32|64|128][,type=bf16|f16|f32|u8|u32][,dims=256x128][,strides=512], BASE a .npy "
     "file or the name of an out; sizes from the innermost dimension on, box and dims in elements, strides in bytes"
 )
-_TYPES = {"bf16": "BFLOAT16", "f16": "FLOAT16", "f32": "FLOAT32", "u8": "UINT8", "u32": "UINT32"}
+_TYPES = ("bf16", "f16", "f32", "u8", "u32")
 _OF_ARRAYS = {"float16": "f16", "float32": "f32", "uint8": "u8", "uint32": "u32", "uint16": "bf16", "int32": "u32"}
-_SWIZZLES = {"none": "NONE", "32": "32B", "64": "64B", "128": "128B"}
+_SWIZZLES = {"none": "none", "32": "32B", "64": "64B", "128": "128B"}
 _FIELDS = ("box", "swizzle", "type", "dims", "strides")
-_ANYWHERE = 1 << 20  #: an address that any tensor may have, to check the rest
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ def parse_map(text: str) -> MapSpelling:
     return found
 
 
-def tensor_map(spelled: MapSpelling, of: str, array: Array | None, nbytes: int) -> buffers.TensorMap:
+def tensor_map(spelled: MapSpelling, of: str, array: Array | None, nbytes: int) -> buffers.MapOf:
     """The map of a tensor in the buffer ``of`` of this many bytes; ``array``: that of the file, if it is one.
 
     ParameterError for what the copy engine cannot do, and for a tensor that does not fit its buffer.
     """
     element = spelled.element or _type_of(spelled, array)
     dims = spelled.dims or (tuple(reversed(array.shape)) if array is not None else ())
-    size = ELEMENT_BYTES[_TYPES[element]]
+    size = ELEMENTS[element] // 8
     packed = tuple(int(np.prod(dims[: n + 1], dtype=np.int64)) * size for n in range(len(dims) - 1))
     strides = spelled.strides or packed
-    found = buffers.TensorMap(of, _TYPES[element], dims, strides, spelled.box, _SWIZZLES[spelled.swizzle])
-    found.tensor_map(_ANYWHERE)  # raises for what cannot be
+    found = TensorMap(element, dims, spelled.box, strides, swizzle=_SWIZZLES[spelled.swizzle])
+    check(found)
     if len(dims) != len(spelled.box):
         raise _wrong(spelled.base, f"the tensor has {len(dims)} dimensions, the box {len(spelled.box)}")
     needed = dims[0] * size + sum((n - 1) * stride for n, stride in zip(dims[1:], strides, strict=True))
@@ -92,7 +92,7 @@ def tensor_map(spelled: MapSpelling, of: str, array: Array | None, nbytes: int) 
             f"the tensor of --arg map:{spelled.base} has {needed:,} bytes, {of} has {nbytes:,}",
             correction="give fewer elements (dims=), or a larger buffer",
         )
-    return found
+    return buffers.MapOf(of, found)
 
 
 def _type_of(spelled: MapSpelling, array: Array | None) -> str:

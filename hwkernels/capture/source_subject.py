@@ -229,7 +229,7 @@ class SourceSubject:
             return (described,)
         return buffers.Input(described.of, as_bytes(read_npy(spelled.base)), given=False), described
 
-    def _map(self, argument: Argument, position: int) -> buffers.TensorMap:
+    def _map(self, argument: Argument, position: int) -> buffers.MapOf:
         """The tensor map that an argument spells. ParameterError if it cannot be."""
         spelled = parse_map(argument.text)
         if spelled.is_file:

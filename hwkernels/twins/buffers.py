@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device import tensor_maps
 from hwkernels.source_recorder.layout import FINISHED
 from hwkernels.source_recorder.measure import OutputCheck
+from pipesim.ptx.launch.values import TensorMap
 
 BEFORE = 0xEE  #: every byte of an output before a launch
 
@@ -108,26 +108,11 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class TensorMap:
-    """A descriptor of a tensor in the buffer ``of``, given by value: ``const __grid_constant__ CUtensorMap``.
-
-    ``dtype``, ``swizzle``: as in the driver's names (``BFLOAT16``, ``128B``; ``NONE``). ``dims``: elements, innermost
-    first. ``strides``: bytes of the dimensions after the innermost. ``box``: elements of one copy.
-    """
+class MapOf:
+    """A descriptor of a tensor in the buffer ``of``, given by value: ``const __grid_constant__ CUtensorMap``."""
 
     of: str
-    dtype: str
-    dims: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    swizzle: str = "NONE"
-
-    def tensor_map(self, address: int) -> tensor_maps.TensorMap:
-        """The same of a tensor at this device address. ParameterError for what the copy engine cannot do."""
-        swizzle = tensor_maps.Swizzle[self.swizzle if self.swizzle == "NONE" else f"B{self.swizzle[:-1]}"]
-        return tensor_maps.TensorMap(
-            address, self.dims, self.strides, self.box, element=self.dtype, swizzle=swizzle
-        )  # fmt: skip
+    tensor: TensorMap
 
 
 class OfLaunch(Enum):
@@ -142,4 +127,4 @@ class OfLaunch(Enum):
 #: PIPESIM_RUN_PARAMS, which end the parameter list of a kernel that names none of them itself.
 RUN_PARAMS = (OfLaunch.DEADLINE, OfLaunch.REPORTS, OfLaunch.STOP)
 
-Argument = Input | Output | Bytes | TensorMap | OfLaunch | np.generic  #: of a kernel, in the order of its parameters
+Argument = Input | Output | Bytes | MapOf | OfLaunch | np.generic  #: of a kernel, in the order of its parameters

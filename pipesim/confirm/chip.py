@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
+from hwkernels.device.tensor_maps import encode
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.confirm.rewrite import STOP, WAITS
 from pipesim.confirm.table import TABLE
 from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
+from pipesim.ptx.launch.values import TensorMap
 from pipesim.trace.arrays import np, npt
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
@@ -29,12 +31,6 @@ _POLL_S = 0.0005
 _BUSY_BYTES, _BUSY_COPIES = 1 << 27, 16
 _LOOK_S, _SOON_S = 0.25, 0.6  #: between looks whether a wait has given up, after which the kernel should end
 REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
-_ELEMENTS = {
-    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
-    "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "f32_ftz": "FLOAT32_FTZ", "tf32": "TFLOAT32",
-    "tf32_ftz": "TFLOAT32_FTZ", "u4_align8": "16U4_ALIGN8B", "u4_align16": "16U4_ALIGN16B",
-    "u6_align16": "16U6_ALIGN16B",
-}  # fmt: skip
 _SIGN_AND_LOW, _HALF = 0x807F, 0x3F00  #: of 16 bits: as bf16, and as the high half of f32, a number of 0.5 to 1
 
 
@@ -83,25 +79,8 @@ class LaunchProcess:
             address = self.addresses[number] + sum(after)
             data[offset : offset + 8] = np.array([address], dtype=np.uint64).view(np.uint8)
         for offset, asked, number, *after in memory["maps"]:
-            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number] + sum(after))
+            data[offset : offset + 128] = encode(TensorMap(**asked), self.addresses[number] + sum(after))
         return data
-
-    def tensor_map(self, asked: dict[str, Any], address: int) -> npt.NDArray[np.uint8]:
-        """The 128 bytes that the copy engine reads."""
-        driver = self.driver
-        encoded = self.call(
-            "cuTensorMapEncodeTiled",
-            getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_ELEMENTS[asked['element']]}"),
-            len(asked["dims"]),
-            address,
-            *([driver.cuuint64_t(size) for size in asked[name]] for name in ("dims", "strides")),
-            *([driver.cuuint32_t(size) for size in asked[name]] for name in ("box", "element_strides")),
-            getattr(driver.CUtensorMapInterleave, f"CU_TENSOR_MAP_INTERLEAVE_{asked['interleave'].upper()}"),
-            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{asked['swizzle'].upper()}"),
-            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )
-        return np.array([int(word) for word in encoded.opaque], dtype=np.uint64).view(np.uint8)
 
     def launch(self, kernel: str, *, busy: bool) -> dict[str, object]:
         """One launch of a kernel of the request: what it left. ``busy``: its buffers are memory of the host, to and

@@ -8,14 +8,13 @@ import numpy as np
 from hwkernels.device.compile import compile_ptx
 from hwkernels.source_recorder.layout import REPORT
 from hwkernels.twins import find_twin
-from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
+from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, MapOf, OfLaunch, Output
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import Twin
 from pipesim.errors import UsageError
 from pipesim.ptx.launch import values
 
 _DEADLINE_NS = 2_000_000_000
-_ELEMENTS = {"BFLOAT16": "bf16", "FLOAT16": "f16", "FLOAT32": "f32", "UINT8": "u8", "UINT32": "u32"}
 _NUMBERS = {"f": "f", "i": "s", "u": "u"}
 
 
@@ -71,8 +70,8 @@ def parameters_of(arguments: tuple[Argument, ...], ctas: int = 1, fault_at: int 
             case Input(name=name, given=given) | Output(name=name, given=given) | Bytes(name=name, given=given):
                 if given:
                     found.append(values.Parameter(name, values.Pointer()))
-            case TensorMap(of=of):
-                found.append(values.Parameter(of, _tensor_map(argument)))
+            case MapOf(of=of, tensor=tensor):
+                found.append(values.Parameter(of, tensor))
             case OfLaunch():
                 found.append(values.Parameter(argument.value, _of_launch(argument, ctas, fault_at)))
             case number:
@@ -90,12 +89,6 @@ def _of_launch(argument: OfLaunch, ctas: int, fault_at: int) -> values.Content:
             return cleared_reports(ctas)
         case OfLaunch.STOP:
             return values.Pointer()
-
-
-def _tensor_map(given: TensorMap) -> values.TensorMap:
-    swizzle = "none" if given.swizzle == "NONE" else given.swizzle
-    element = _ELEMENTS[given.dtype]
-    return values.TensorMap(element, given.dims, given.box, given.strides, swizzle=swizzle)
 
 
 def _number(number: np.generic) -> values.Number:

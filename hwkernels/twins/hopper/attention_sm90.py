@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
-from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
+from hwkernels.twins.buffers import Argument, Input, MapOf, Output
 from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Twin, dotted_groups
 from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.ptx.launch.values import TensorMap
 
 BF16 = 2  #: bytes of an element
 GROUP_ROWS = 64  #: queries of a consumer warp group
@@ -44,16 +45,16 @@ def attention(
     return result
 
 
-def tensor_maps(params: Params, rows: int, keys: int) -> tuple[TensorMap, TensorMap, TensorMap]:
+def tensor_maps(params: Params, rows: int, keys: int) -> tuple[MapOf, MapOf, MapOf]:
     """How Q, K and V lie in device memory, (rows of all heads, depth) each, and the boxes that the kernel copies.
 
     The tensor is seen in panels of 64 columns, so that one copy brings several panels, one after the other.
     """
     depth, panels = params["depth"], params["depth"] // _PANEL
 
-    def tensor_map(name: str, length: int, box_rows: int, box_panels: int) -> TensorMap:
+    def tensor_map(name: str, length: int, box_rows: int, box_panels: int) -> MapOf:
         dims, strides = (_PANEL, length, panels), (depth * BF16, _PANEL * BF16)
-        return TensorMap(name, "BFLOAT16", dims, strides, (_PANEL, box_rows, box_panels), "128B")
+        return MapOf(name, TensorMap("bf16", dims, (_PANEL, box_rows, box_panels), strides, swizzle="128B"))
 
     return (
         tensor_map("queries", rows, queries_of(params), panels),

@@ -5,9 +5,10 @@ import numpy.typing as npt
 
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
-from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
+from hwkernels.twins.buffers import Argument, Input, MapOf, Output
 from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Twin
 from pipesim.errors import ParameterError
+from pipesim.ptx.launch.values import TensorMap
 
 BLOCK_K, GROUP_ROWS, GROUP_THREADS = 64, 64, 128
 RASTER = 16  #: rows of tiles that are gone through together
@@ -35,12 +36,12 @@ def shape(params: Params, grid: int) -> Shape:
     return Shape((grid,), (GROUP_THREADS * (1 + params["num_consumer"]),), smem)
 
 
-def tensor_maps(params: Params, m: int, n: int, k: int) -> tuple[TensorMap, ...]:
+def tensor_maps(params: Params, m: int, n: int, k: int) -> tuple[MapOf, ...]:
     """The maps of A (m, k), B (n, k) and C (m, n), all row-major."""
     boxes = (GROUP_ROWS * params["num_consumer"], params["block_n"], GROUP_ROWS)
     sizes = (("a", m, k), ("b", n, k), ("c", m, n))
     return tuple(
-        TensorMap(name, "BFLOAT16", (columns, rows), (columns * _BF16,), (BLOCK_K, box), "128B")
+        MapOf(name, TensorMap("bf16", (columns, rows), (BLOCK_K, box), (columns * _BF16,), swizzle="128B"))
         for (name, rows, columns), box in zip(sizes, boxes, strict=True)
     )
 

@@ -12,6 +12,7 @@ from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.twins import buffers
 from pipesim.errors import ParameterError
+from pipesim.ptx.launch.values import TensorMap
 from tests.support.paths import EXCHANGE
 
 
@@ -37,9 +38,7 @@ def test_a_map_of_a_files_array_has_its_dimensions_and_type(matrix: Path) -> Non
     held, described, output = asked.subject.kernel_arguments(asked)
     assert isinstance(held, buffers.Input)
     assert (held.given, held.data.nbytes) == (False, 96 * 32 * 4)
-    assert described == buffers.TensorMap(held.name, "FLOAT32", (32, 96), (128,), (32, 16), "128B")
-    assert isinstance(described, buffers.TensorMap)
-    assert described.tensor_map(1 << 20).row_bytes == 128
+    assert described == buffers.MapOf(held.name, TensorMap("f32", (32, 96), (32, 16), (128,), swizzle="128B"))
     assert isinstance(output, buffers.Bytes)
 
 
@@ -47,7 +46,7 @@ def test_a_map_of_an_output_says_all_itself() -> None:
     asked = request_of("map:sums,type=bf16,dims=64x8,strides=256,box=64x4", "out:2048:sums")
     check_request(asked)
     described, output = asked.subject.kernel_arguments(asked)
-    assert described == buffers.TensorMap("sums", "BFLOAT16", (64, 8), (256,), (64, 4), "NONE")
+    assert described == buffers.MapOf("sums", TensorMap("bf16", (64, 8), (64, 4), (256,)))
     assert isinstance(output, buffers.Bytes)
 
 
