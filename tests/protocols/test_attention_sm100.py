@@ -40,7 +40,7 @@ def table(cta: int = 0, **params: int) -> dict[str, Any]:
     return {f"{g.name}[{g.stages[0]}]": said(g) for g in anatomy(program(**params), cta).groups}
 
 
-S, C, M = ("softmax0", "softmax1"), "correction", "mma"
+S, C = ("softmax0", "softmax1"), "correction"
 COMMIT = ("mma commit",)
 
 

@@ -10,13 +10,6 @@ from hwkernels.device.sources import PTX_HEADERS
 from tests.support.paths import ROOT
 
 HANGS = ROOT / "tests" / "hang" / "kernels"
-#: The kernels of tests/hang/kernels that are one launch of one kernel, without tensor maps.
-HANGING = (
-    "cluster_peer_gone", "copies_not_committed", "copy_not_issued", "extra_wait", "full_grid",
-    "grid_barrier", "grid_laps", "lapped", "lock_kept", "missing_arrive", "named_barrier_count", "one_of_64",
-    "remote_arrive_missing", "setmaxnreg", "split_k", "two_locks", "wrong_bytes", "wrong_count", "wrong_flag",
-    "wrong_parity",
-)  # fmt: skip
 _WORDS = {"one_of_64": [9 if cta == 37 else 8 + cta % 3 * 2 for cta in range(64)]}  #: filled before the launch
 _LAUNCH = re.compile(
     r"(\w+)<<<(\w+|dim3\([^)]*\)), (\w+)>>>\((.*)\);|launch_clusters\((\w+), (\w+), (\w+), (\w+), (.*)\);"

@@ -1,7 +1,8 @@
-"""``pipesim diff`` of runs that hung, trapped or were cut off: nothing is said that they do not show."""
+"""``pipesim diff``: runs that hung, trapped or were cut off; windows of two runs; times apart from behaviour."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +78,39 @@ def test_a_simulated_trace_is_not_called_hardware(call: Call, refuted: Path, rec
             assert word not in out.replace("not measured", "").replace("outside what was measured", "")
     out = call("diff", recorded).out  # the twin
     assert all(word in out for word in ("  hardware ", "measured", "  hw "))
+
+
+@pytest.mark.slow
+def test_the_timelines_begin_at_the_first_iteration_that_both_hold(call: Call) -> None:
+    call("run", "producer_consumer", "--save-trace", "whole.parquet")
+    call("run", "producer_consumer", "--window", "20..30", "--save-trace", "part.parquet")
+    for pair in (("whole.parquet", "part.parquet"), ("part.parquet", "whole.parquet")):
+        answer = call("diff", *pair)
+        assert "only the iterations in both windows are compared: 20 to 29" in answer.out
+        rows = [line.split(maxsplit=1) for line in answer.out.splitlines() if line.startswith(("  A ", "  B "))]
+        drawn = {side: [row for label, row in rows if label == side and ("░" in row or "▓" in row)] for side in "AB"}
+        assert drawn["A"] == drawn["B"] != []
+
+
+def of(answer: Any) -> tuple[str, str]:
+    """Behaviour and time of the first trace in a JSON answer."""
+    (first, *_) = answer.json["report"]["hardware"]
+    return first["behaviour"], first["time"]["verdict"]
+
+
+@pytest.fixture
+def twice_as_slow(good: Trace) -> str:
+    """The good recording of a device on which every period is twice as long."""
+    runs = tuple(replace(r, period_millicycles=tuple(2 * p for p in r.period_millicycles)) for r in good.meta.runs)
+    write_trace(Trace(replace(good.meta, runs=runs), good.events), "slow.parquet")
+    return "slow.parquet"
+
+
+@pytest.mark.slow
+def test_the_bound_is_exact_and_not_rounded(call: Call, twice_as_slow: str) -> None:
+    answer = call("diff", twice_as_slow, "--json")
+    assert (answer.code, of(answer)) == (0, ("agrees", "off"))
+    (period,) = (f for f in answer.json["report"]["hardware"][0]["timing"]["figures"] if f["name"] == "period")
+    off = 100 * abs(period["simulated"] - period["measured"]) / period["measured"]
+    assert call("diff", twice_as_slow, "--tolerance", repr(off)).code == 0
+    assert call("diff", twice_as_slow, "--tolerance", repr(off - 1e-9)).code == 4
