@@ -121,13 +121,9 @@ def test_a_profile_is_a_name_a_path_or_itself(tmp_path: Path) -> None:
         ([ring], {}, ["a protocol is expected, not something of type list", "give a function that makes one"]),
         (None, {}, ["a protocol is expected, not None", "without `return p` gives None"]),
         (3, {}, ["a protocol is expected, not something of type int"]),
-        ("no_such_folder/mine.py:ring", {}, ["there is no file no_such_folder/mine.py", "give the path"]),
-        (Path("nothing.json"), {}, ["the program nothing.json cannot be read", "check the path"]),
         (lambda: None, {}, ["<lambda> returned NoneType, not a Protocol", "end it with: return p"]),
         (print, {}, ["print: parameter *args has no whole number", "leave *args out"]),
-        ("producer_consumer", {"ctas": 0}, ["a launch of 0 CTAs", "use 1 to 2,147,483,647"]),
         ("producer_consumer", {"ctas": "2"}, ["ctas takes a whole number, not '2'"]),
-        ("producer_consumer", {"stages": 32}, ["shared memory"]),
     ],
 )
 @pytest.mark.parametrize("function", [pipesim.check, pipesim.verify, pipesim.simulate, pipesim.show])
@@ -144,7 +140,6 @@ def test_what_cannot_be_built_is_a_usage_error(
     ("profile", "said"),
     [
         ("h10", ["there is no latency profile 'h10'", "did you mean h100?"]),
-        ("b200x", ["use one of h100, h200"]),
         ("nowhere.json", ["the latency profile nowhere.json cannot be read"]),
         (None, ["a latency profile is expected, not None"]),
         (7, ["a latency profile is expected, not something of type int", '"h100"']),
@@ -176,7 +171,6 @@ def test_a_trace_names_its_built_in_protocol() -> None:
         ((), UsageError, ["no trace is given"]),
         ((RECORDED, RECORDED), UsageError, ["two traces are given, and no protocol", "`pipesim diff A B`"]),
         (("producer_consumer", [1]), UsageError, ["a trace is expected, not something of type list"]),
-        (("producer-consumer", RECORDED), UsageError, ["did you mean producer_consumer"]),
     ],
 )
 def test_what_cannot_be_compared(arguments: tuple[Any, ...], kind: type[PipesimError], said: list[str]) -> None:
