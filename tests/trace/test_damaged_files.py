@@ -70,6 +70,17 @@ def test_a_missing_column(name: str, rewritten: Callable[..., Path]) -> None:
     assert refused(rewritten(lambda table: table.drop_columns([name]))).fact == f"the trace has no column {name}"
 
 
+@pytest.mark.parametrize("name", ["temperature", "cycle"])
+def test_a_column_too_many(name: str, rewritten: Callable[..., Path]) -> None:
+    fact = refused(rewritten(lambda table: table.append_column(name, table["cta"]))).fact
+    assert fact == f"the trace has a column {name} that its schema version does not have, or has it twice"
+
+
+def test_a_file_cut_short_says_how_many_records_are_missing(rewritten: Callable[..., Path]) -> None:
+    fact = refused(rewritten(lambda table: table.slice(0, 75))).fact
+    assert fact == "21 of 96 records are missing (CTA 3, agent mma/0: 18 written, 15 in the file)"
+
+
 def test_rows_missing_where_no_header_counts_them(ring: Trace, tmp_path: Path) -> None:
     path = tmp_path / "short.parquet"
     path.write_bytes(_encode(Trace(replace(ring.meta, source="simulation", ctas=()), ring.events), "x"))

@@ -61,6 +61,16 @@ def test_every_way_to_differ_is_said(shelf: Path) -> None:
     assert "pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60; or name another" in caught.value.correction
 
 
+def test_a_protocol_that_was_never_recorded(shelf: Path, tmp_path: Path) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    causes = (shelf, "only these protocols were recorded: gemm, ring"), (empty, "the folder holds no recording")
+    for folder, cause in causes:
+        with pytest.raises(NoTraceError) as caught:
+            find_traces("attention", {}, 1, folder)
+        assert caught.value.cause == cause
+        assert caught.value.correction.startswith("record it on a GPU: pipesim capture attention")
+
+
 def test_a_run_with_a_fault_is_no_evidence_and_a_window_only_where_there_is_nothing_else(
     shelf: Path, tmp_path: Path
 ) -> None:

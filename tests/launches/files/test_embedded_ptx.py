@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.errors import PtxError
+from pipesim.errors import PtxError, UsageError
 from pipesim.launches.files.embedded_ptx import FoundKernel, chosen_kernel, found_kernels
 from tests.support.fat_binaries import ZSTD, container, entry
 
@@ -31,6 +31,15 @@ def written(tmp_path: Path, data: bytes, name: str = "lib.so") -> Path:
     path = tmp_path / name
     path.write_bytes(data)
     return path
+
+
+def test_a_folder_is_read_as_a_compilers_cache(tmp_path: Path) -> None:
+    (tmp_path / "hash").mkdir()
+    written(tmp_path / "hash", text_of("softmax"), "softmax.ptx")
+    assert kernels_in(tmp_path)["softmax"].origin == "hash/softmax.ptx"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="has no kernel"):
+        kernels_in(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(
