@@ -1,10 +1,13 @@
 """What is claimed of any number of iterations: far values and combinations are tried before it is said."""
 
+import numpy as np
 import pytest
 
 from pipesim import Protocol, Warp
 from pipesim.answers.any_size import Families
 from pipesim.answers.check import check
+from pipesim.answers.every_cta.conditions import broken_words
+from pipesim.answers.every_cta.reach import holds_to
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport, ProvedTogether
 from pipesim.errors import ParameterError
@@ -14,6 +17,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
 from pipesim.prove.any_size.family import Stop
+from pipesim.ptx.free.forms import Form
+from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, sizes_words
 from pipesim.targets import find, target_of
@@ -245,3 +250,22 @@ def test_only_a_trip_count_may_have_any_value() -> None:
     assert (right.verdict, sizes_words(right.ranges)) == (Verdict.PROVED, "for any number of tiles")
     with pytest.raises(ParameterError, match="--any stages: producer_consumer has no such trip count"):
         check(find("producer_consumer"), {}, any_words=(AnyWord("stages"),))
+
+
+def test_an_expression_whose_parts_are_shared_sixty_times_over_is_followed_once() -> None:
+    """The indices of a ring that is lapped by remainders: written out it would have 2 ** 60 terms."""
+
+    def deep(value: int) -> int:
+        for _ in range(60):
+            value = value % 97 + value % 89
+        return value
+
+    inputs = FreeInputs()
+    value = deep(inputs.free("x", 5, 0, 900))
+    assert value > 12
+    ((terms, condition),) = inputs.conditions.items()
+    assert holds_to(inputs, "x", 900, {"CTA": np.arange(1)}) == next(x for x in range(5, 900) if deep(x) <= 12) - 1 == 9
+    assert broken_words(Form(0, terms), condition, 0, {}) == ""
+    assert isinstance(value, Varying)
+    (x,) = (atom for atom in value.form.atoms() if atom.function is None)
+    assert inputs.settled(value, x, 5) == value

@@ -16,9 +16,14 @@ class Box:
     def __init__(self, place: Evaluation, ends: dict[Word, Ends]) -> None:
         self._place, self.ends = place, ends
         self.looks = 0  #: how often an end was tried
+        self._known: dict[Atom, Ends] = {}  #: with the ranges as they are now, of what occurs more than once
 
     def bounds(self, form: Form) -> Ends:
         """What an expression is at least and at most."""
+        self._known.clear()
+        return self._bounds(form)
+
+    def _bounds(self, form: Form) -> Ends:
         low, high = self._of_sum(form)
         for rest, (less, more) in rests_of_division(form.terms):
             least, most = self._of_sum(rest)
@@ -40,9 +45,14 @@ class Box:
         return self.ends[atom.name, self._place.number(atom.arguments[0])] if atom.function is None else None
 
     def _of_atom(self, atom: Atom) -> Ends:
+        if atom not in self._known:
+            self._known[atom] = self._computed(atom)
+        return self._known[atom]
+
+    def _computed(self, atom: Atom) -> Ends:
         if (known := self._ends_of(atom)) is not None or atom.function is None:
             return known or (atom.low, atom.high)
-        parts = [self.bounds(each) for each in atom.arguments]
+        parts = [self._bounds(each) for each in atom.arguments]
         if all(low == high for low, high in parts):
             return (int(atom.function(*(low for low, _ in parts))),) * 2
         low, high = _of_function(atom.operation, parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pipesim.ptx.free.arrays import FreeArray
@@ -13,6 +14,7 @@ from pipesim.trace.arrays import np
 
 _NO_WORDS = "?!"
 _LONGEST = 60  #: characters of what is said
+_MOST_ATOMS = 16  #: that it is made of
 _SIGNS = {
     "mul": "*", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "floordiv": "/", "mod": "%",
     "quotient": "/", "remainder": "%",
@@ -23,6 +25,8 @@ _EXTREMES = {"extreme 1": "min", "extreme -1": "max"}
 
 def broken_words(form: Form, condition: Condition, value: int, arrays: Mapping[str, FreeArray]) -> str:
     """What holds instead of a condition, where its expression has this value; "" if that is long."""
+    if len(list(islice(form.atoms(), _MOST_ATOMS))) == _MOST_ATOMS:  # what several of them share is written in each
+        return ""
     said = _as_truth(form, value) or _compared(form, condition, value, arrays)
     return said if len(said) <= _LONGEST and _NO_WORDS not in said else ""
 
@@ -138,13 +142,7 @@ def completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[s
 
 def words_of(form: Form, evaluation: Evaluation) -> tuple[tuple[str, int], ...]:
     """The elements of free arrays that an expression depends on, for one cluster: the array and the index."""
-    found: dict[tuple[str, int], None] = {}
-    for atom, _ in form.terms:
-        if atom.in_memory and atom.function is None:
-            found[atom.name, evaluation.number(atom.arguments[0])] = None
-        elif atom.in_memory:
-            found |= dict.fromkeys(word for each in atom.arguments for word in words_of(each, evaluation))
-    return tuple(found)
+    return tuple(dict.fromkeys((atom.name, evaluation.number(atom.arguments[0])) for atom in form.elements()))
 
 
 class Broken(NamedTuple):

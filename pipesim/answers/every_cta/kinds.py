@@ -243,14 +243,11 @@ def _first_of_each(
     indices: dict[str, dict[Form, Any]] = {}
 
     def look(form: Form) -> None:
-        for atom, _ in form.terms:
+        for atom in form.atoms(lambda each: each.in_memory and each.function is not None):
             if not atom.in_memory:
                 columns.append(evaluation.sum(Form(0, ((atom, 1),))))
             elif atom.function is None:
                 indices.setdefault(atom.name, {})[atom.arguments[0]] = evaluation.sum(atom.arguments[0])
-            else:
-                for each in atom.arguments:
-                    look(each)
 
     for inputs in runs:
         for terms, condition in inputs.conditions.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from pipesim.answers.every_cta.boxes import Box, Ends
 from pipesim.answers.every_cta.conditions import Evaluation, completed
@@ -21,27 +22,41 @@ def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.n
     """
     if name not in inputs.now:
         return most
+    directions = _Directions(name)
     for terms, condition in inputs.conditions.items():
-        most = _Reach(condition, Form(0, terms), inputs, name, most, places).end()
+        most = _Reach(condition, Form(0, terms), inputs, name, most, places, directions).end()
     return max(most, inputs.now[name])
 
 
-def _rises(form: Form, name: str) -> int | None:
-    """1 if an expression never falls as an input rises, -1 if it never rises, 0 if it does not depend on it."""
-    found = {_sign(atom, name, factor) for atom, factor in form.terms} - {0}
-    return 0 if not found else found.pop() if len(found) == 1 else None
+class _Directions:
+    """How expressions change as one input rises: 1 if they never fall, -1 if they never rise, 0 if they stay, None if
+    that is not known. Of what occurs in several expressions it is found out once.
+    """
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._known: dict[Atom, int | None] = {}
 
-def _sign(atom: Atom, name: str, factor: int) -> int | None:
-    if atom.function is None and not atom.arguments:
-        return (1 if factor > 0 else -1) if atom.name == name else 0
-    found = [_rises(argument, name) for argument in atom.arguments]
-    each = {sign for sign in found if sign} if None not in found else {1, -1}
-    if not each:
-        return 0
-    if len(each) > 1 or atom.operation not in _MONOTONE:
-        return None
-    return each.pop() * _MONOTONE[atom.operation] * (1 if factor > 0 else -1)
+    def of(self, form: Form) -> int | None:
+        """That of an expression."""
+        each = [(self.of_atom(atom), 1 if factor > 0 else -1) for atom, factor in form.terms]
+        found = {sign * factor if sign is not None else None for sign, factor in each} - {0}
+        return 0 if not found else found.pop() if len(found) == 1 else None
+
+    def of_atom(self, atom: Atom) -> int | None:
+        """That of one term, with a factor above 0."""
+        if atom not in self._known:
+            self._known[atom] = self._found(atom)
+        return self._known[atom]
+
+    def _found(self, atom: Atom) -> int | None:
+        if atom.function is None and not atom.arguments:
+            return int(atom.name == self._name)
+        found = {self.of(argument) for argument in atom.arguments} - {0}
+        if not found:
+            return 0
+        sign = found.pop() if len(found) == 1 else None
+        return None if sign is None or atom.operation not in _MONOTONE else sign * _MONOTONE[atom.operation]
 
 
 #: Functions of expressions that rise, or fall, with each of them, of which a divisor is above 0.
@@ -58,10 +73,11 @@ class _Reach:
     name: str
     most: int
     places: Mapping[str, np.ndarray]
+    directions: _Directions
 
     def end(self) -> int:
         """The last value up to which it is known to hold."""
-        rises = _rises(self.form, self.name)
+        rises = self.directions.of(self.form)
         if rises is not None and not (rises and self._may_be_never()):
             return self._bisected() if rises else self.most
         if self._is_constant():
@@ -96,14 +112,15 @@ class _Reach:
         now, end = self._with(self.inputs.now[self.name]), self._with(self.most)
 
         def same(part: Form) -> bool:
-            if _rises(part, self.name) is not None:
+            if self.directions.of(part) is not None:
                 return bool(np.all(now.sum(part) == end.sum(part)))
-            return all(_sign(atom, self.name, 1) == 0 or is_same(atom) for atom, _ in part.terms)
+            return all(self.directions.of_atom(atom) == 0 or is_same(atom) for atom, _ in part.terms)
 
+        @cache
         def is_same(atom: Atom) -> bool:
-            if _sign(atom, self.name, 1) is not None:
+            if self.directions.of_atom(atom) is not None:
                 return same(Form(0, ((atom, 1),)))
-            if atom.operation == "zero" and _rises(atom.arguments[0], self.name) is not None:
+            if atom.operation == "zero" and self.directions.of(atom.arguments[0]) is not None:
                 a, b = (each.sum(atom.arguments[0]) for each in (now, end))
                 return bool(np.all((np.minimum(a, b) > 0) | (np.maximum(a, b) < 0) | (a == b)))
             return all(map(same, atom.arguments))

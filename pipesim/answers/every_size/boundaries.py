@@ -8,10 +8,11 @@ for which the answer is another one is worked out from the expression: ``n > 409
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
-from pipesim.ptx.free.forms import NO_BOUND, Form
+from pipesim.ptx.free.forms import NO_BOUND, Atom, Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.trace.arrays import np
 
@@ -46,10 +47,12 @@ class Asked(NamedTuple):
         """Expressions that depend on the word, each with a number for which it matters whether they are below it."""
         seen, evaluation = dict[tuple[Form, int], None](), self._with(here, [now])
 
+        @cache
+        def computed(atom: Atom) -> bool:
+            return atom.function is not None and not atom.in_memory and any(map(self._depends, atom.arguments))
+
         def inside(form: Form) -> None:
-            for atom, _ in form.terms:
-                if atom.function is None or atom.in_memory or not any(map(self._depends, atom.arguments)):
-                    continue
+            for atom in filter(computed, form.atoms(computed)):
                 first = atom.arguments[0]
                 if atom.operation in ("negative", "zero"):
                     seen.setdefault((first, 0))
@@ -58,8 +61,6 @@ class Asked(NamedTuple):
                 if atom.operation == "remainder":
                     size = atom.arguments[1].constant
                     seen.setdefault((first, (evaluation.number(first) // size + 1) * size))
-                for each in atom.arguments:
-                    inside(each)
 
         for terms, bounds in self.inputs.looser.items():
             form = Form(0, terms)
@@ -73,10 +74,7 @@ class Asked(NamedTuple):
 
     def _depends(self, form: Form) -> bool:
         """Whether an expression does on the word."""
-        return any(
-            any(map(self._depends, atom.arguments)) if atom.function or atom.arguments else atom.name in self.names
-            for atom, _ in form.terms
-        )
+        return any(atom.name in self.names for atom in form.atoms() if not atom.arguments)
 
     def _with(self, here: _Places, values: list[int]) -> Evaluation:
         """With these values of the word in one cluster."""

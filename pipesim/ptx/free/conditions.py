@@ -1,7 +1,7 @@
 """Conditions on the free inputs of a run under which it is also the run of other inputs: ranges of sums of terms."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -128,14 +128,7 @@ class Conditions:
 
     def arrays_in_conditions(self) -> set[str]:
         """The free arrays whose elements conditions are about."""
-
-        def of(atom: Atom) -> Iterator[str]:
-            if atom.in_memory and atom.function is None:
-                yield atom.name
-            elif atom.in_memory:
-                yield from (name for each in atom.arguments for inner, _ in each.terms for name in of(inner))
-
-        return {name for terms in self.conditions for atom, _ in terms for name in of(atom)}
+        return {atom.name for terms in self.conditions for atom in Form(0, terms).elements()}
 
     # a free input that is 0 in this run, as a number of laps
 
@@ -220,14 +213,15 @@ class Conditions:
         """Its value in this run; None if it depends on elements of arrays."""
         if form.in_memory:
             return None
-        found = form.constant
-        for atom, factor in form.terms:
-            if atom.function is None:
-                found += factor * self.now[atom.name]
-            else:
-                arguments = [self._now(each) for each in atom.arguments]
-                found += factor * int(atom.function(*arguments))
-        return found
+
+        def of_form(part: Form) -> int:
+            return part.constant + sum(factor * of_atom(atom) for atom, factor in part.terms)
+
+        @cache
+        def of_atom(atom: Atom) -> int:
+            return self.now[atom.name] if atom.function is None else int(atom.function(*map(of_form, atom.arguments)))
+
+        return of_form(form)
 
 
 def _is_reversed(form: Form) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import gcd
 from typing import Any
 
@@ -90,7 +90,24 @@ class Form:
 
     def has(self, wanted: Atom) -> bool:
         """Whether it depends on a free input."""
-        return any(atom is wanted or any(each.has(wanted) for each in atom.arguments) for atom, _ in self.terms)
+        return any(atom is wanted for atom in self.atoms())
+
+    def atoms(self, descends: Callable[[Atom], bool] = lambda _: True) -> Iterator[Atom]:
+        """What it depends on, each once, however many expressions share it; of those that ``descends`` what they do."""
+        seen: set[Atom] = set()
+        rest = [atom for atom, _ in reversed(self.terms)]
+        while rest:
+            atom = rest.pop()
+            if atom not in seen:
+                seen.add(atom)
+                yield atom
+                if descends(atom):
+                    rest += [inner for each in reversed(atom.arguments) for inner, _ in reversed(each.terms)]
+
+    def elements(self) -> Iterator[Atom]:
+        """The elements of free arrays that it depends on, and not those in their indices."""
+        inside = self.atoms(lambda atom: atom.in_memory and atom.function is not None)
+        return (atom for atom in inside if atom.in_memory and atom.function is None)
 
     def plus(self, other: Form, factor: int = 1) -> Form:
         """The sum with a multiple of another one."""
@@ -276,19 +293,26 @@ class Forms:
 
     def settled(self, of: Form, atom: Atom, value: int) -> Form:
         """An expression in which a free input has this value."""
-        found = constant(of.constant)
-        for each, factor in of.terms:
+
+        def of_form(form: Form) -> Form:
+            found = constant(form.constant)
+            for each, factor in form.terms:
+                found = found.plus(of_atom(each), factor)
+            return found
+
+        @cache
+        def of_atom(each: Atom) -> Form:
             part = constant(value) if each is atom else Form(0, ((each, 1),))
-            if each.function is not None and part.has(atom):
-                arguments = tuple(self.settled(a, atom, value) for a in each.arguments)
-                if any(a.terms for a in arguments):
-                    part = self.apply(
-                        each.name, each.function, arguments, each.low, each.high, elementwise=each.elementwise
-                    )
-                else:
-                    part = constant(int(each.function(*(a.constant for a in arguments))))
-            found = found.plus(part, factor)
-        return found
+            if each.function is None or not part.has(atom):
+                return part
+            arguments = tuple(map(of_form, each.arguments))
+            if any(a.terms for a in arguments):
+                return self.apply(
+                    each.name, each.function, arguments, each.low, each.high, elementwise=each.elementwise
+                )
+            return constant(int(each.function(*(a.constant for a in arguments))))
+
+        return of_form(of)
 
     def compare(self, of: Form) -> None:
         """An expression was compared."""
