@@ -107,8 +107,8 @@ class Target:
         kernel = self.kernel.followed
         return replace(self, program=kernel.program, kernel=kernel)
 
-    def with_settings(self, settings: Mapping[str, int], kernel: Extraction) -> Target:
-        """The same kernel with several of them, as it was read so."""
+    def with_settings(self, settings: Mapping[str, int], kernel: Extraction | None = None) -> Target:
+        """The same kernel with several of them; ``kernel``: where it was read so already."""
         found = self
         for name, value in settings.items():
             found = found.with_setting(name, value, kernel)

@@ -143,9 +143,7 @@ def counterexample_parts(
         )
     shown = report.refutations[0]
     if to == "html":
-        for name, value in shown.settings.items():
-            target = target.with_setting(name, value)
-        program = target.build({**given, **dict(shown.at)}, grid=ctas)
+        program = target.with_settings(shown.settings).build({**given, **dict(shown.at)}, grid=ctas)
         return page_parts(counterexample_page(program, report, shown))
     if picture == HANG:
         if not isinstance(shown.finding, Deadlock):

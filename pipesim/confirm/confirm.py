@@ -89,8 +89,7 @@ def _on_chip(
     if others:
         said = ", ".join(f"{name}={value}" for name, value in others.items())
         return replace(none, reason=f"its schedule is one with {said}, which this launch does not decide")
-    for name, value in shown.settings.items():
-        target = target.with_setting(name, value)
+    target = target.with_settings(shown.settings)
     if target.kernel is not None and target.kernel.program.laps:
         target = target.followed
     assert target.kernel is not None

@@ -50,9 +50,7 @@ def _least_values(asked: CheckQuestion) -> dict[str, int]:
 
 def _with_values(asked: CheckQuestion, given: Mapping[str, int]) -> CheckQuestion:
     """The question about a kernel whose words have these values."""
-    target = asked.target
-    for name, value in given.items():
-        target = target.with_setting(name, value)
+    target = asked.target.with_settings(given)
     return replace(asked, target=target, program=target.build(grid=asked.ctas)) if given else asked
 
 

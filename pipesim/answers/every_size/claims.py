@@ -146,10 +146,7 @@ class EverySize:
 
     def target(self, settings: Mapping[str, int]) -> Target:
         """The kernel with these settings."""
-        target = self._target
-        for name, value in settings.items():
-            target = target.with_setting(name, value)
-        return target
+        return self._target.with_settings(settings)
 
     @property
     def ranges(self) -> tuple[ProvedRange, ...]:

@@ -201,10 +201,8 @@ def _writes(kernel: Kernel, words: Sequence[Range]) -> set[tuple[int, int]] | No
     """What writes these bytes: positions, with the numbers of clusters, of which one represents more that are alike."""
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
-    stores, readings = (
-        {each.position for each in kernel.function.body if each.opcode in _STORING},
-        list[GlobalReading](),
-    )
+    stores = {each.position for each in kernel.function.body if each.opcode in _STORING}
+    readings = list[GlobalReading]()
     for reading in chain((first,), every):
         if reading.cut or not stores.isdisjoint(reading.left_open):
             return None
