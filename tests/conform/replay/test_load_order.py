@@ -68,11 +68,3 @@ def test_cutlass_order_ends_with_the_same_warps_late(chip: str, delay: str) -> N
     case.accepted()
     assert (case.trace.meta.status, case.trace.meta.wrong_tiles) == ("finished", 0)
     assert counts(case, "load_order") == (1, 1)
-
-
-@pytest.mark.parametrize("chip", CHIPS)
-def test_upstreams_order_ends_where_a_tile_takes_long_to_load(chip: str) -> None:
-    """With 16 steps a tile the load warp is never a tile ahead: a test of such a kernel would see nothing."""
-    case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-e0-fto0-ki16-od0-r1-sb2048-s4-st4-t8-g1.parquet")
-    case.accepted()
-    assert counts(case, "load_order") == (8, 8)

@@ -3,7 +3,6 @@
 import pytest
 
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.records.record import SeenPointer
 from tests.launches.observe.inject.conftest import PTX
 
 pytestmark = pytest.mark.slow  # a C compiler makes what observes
@@ -48,15 +47,22 @@ def test_launches_that_differ_in_addresses_of_one_alignment_are_one(observed, pt
     assert (count.launches, count.distinct, count.left_out) == (5, 3, 0)
 
 
-def test_memory_is_copied_before_the_launch(observed, ptx):
-    commands = ["data", ptx, "contents", 41, "launch", "copy__8_4"]
-    (pointer,) = observed(*commands).launch.parameters[0].pointers
-    assert pointer.contents == (41).to_bytes(4, "little") + bytes(4092)
-
-
-def test_memory_near_the_end_of_its_allocation(observed, ptx):
-    (pointer,) = observed("data", ptx, "shift", 65536 - 8, "launch", "copy__8_4").launch.parameters[0].pointers
-    assert pointer == SeenPointer(0, 8, bytes(8))
+@pytest.mark.parametrize(
+    ("commands", "contents", "note"),
+    [
+        (("contents", 41, "launch"), (41).to_bytes(4, "little") + bytes(4092), ""),
+        (("shift", 65536 - 8, "launch"), bytes(8), ""),  # near the end of the allocation
+        (("stream", 1, "busy", 1, "launch"), None, "work before its launch was not done"),
+        (("graph",), None, "kernels of a graph"),
+    ],
+)
+def test_memory_is_copied_before_a_launch_that_need_not_be_waited_for(observed, ptx, commands, contents, note):
+    ran = observed("data", ptx, *commands, "copy__8_4")
+    assert ran.launch.parameters[0].pointers[0].contents == contents
+    assert [note in each for each in ran.records.notes] == [True] * bool(note)
+    assert (ran.launch.via, ran.launch.cluster) == (
+        ("graph", (2, 1, 1)) if commands == ("graph",) else ("launch", (1, 1, 1))
+    )
 
 
 def test_allocations_are_copied_whole_where_that_is_asked_for(observed, ptx):
@@ -69,21 +75,6 @@ def test_allocations_are_copied_whole_where_that_is_asked_for(observed, ptx):
         assert (address - copied.start, copied.nbytes) == (512, 65536)
     full = observed(*commands[:2], "launch", "copy__8_4", limits=Limits(copies=1 << 10))
     assert [each.file for each in full.records.launches[-1].memory] == [""]
-
-
-def test_memory_is_not_copied_while_the_stream_works(observed, ptx):
-    ran = observed("data", ptx, "stream", 1, "busy", 1, "launch", "copy__8_4")
-    assert ran.launch.parameters[0].pointers[0].contents is None
-    assert ran.records.notes == ["arrays that a kernel reads were not copied: work before its launch was not done"]
-
-
-def test_memory_is_not_copied_for_a_graph(observed, ptx):
-    ran = observed("data", ptx, "graph", "copy__8_4")
-    record = ran.launch
-    assert (record.via, record.cluster) == ("graph", (2, 1, 1))
-    assert record.parameters[0].pointers[0].contents is None
-    assert "kernels of a graph" in ran.records.notes[0]
-    assert int(ran.printed) == 3
 
 
 def test_a_process_that_is_killed_in_a_launch_leaves_its_record(observed, ptx):
