@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import index
 from types import CodeType, FrameType
 from typing import Protocol
@@ -154,6 +153,7 @@ class Recorder:
         self.answers: Mapping[tuple[int, ...], int] = {}  #: of atomics, as ``GridWords.observed`` has them
         self.observed: dict[tuple[int, ...], int | None] = {}  #: of those that the role has asked for
         self._names_pipelines = True
+        self._written_registers: set[int] = set()  #: that operations of this agent have written
 
     @property
     def executing_lanes(self) -> int:
@@ -413,8 +413,3 @@ class PartRecorder(Recorder):
                 )
         if op in WRITES_REGISTER:
             written.update(v for n, v in zip(OPERANDS[Op(op)], operation[1:], strict=True) if n == "register")
-
-    @cached_property
-    def _written_registers(self) -> set[int]:
-        """The registers that operations of this agent have written."""
-        return set()

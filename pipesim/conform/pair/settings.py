@@ -12,7 +12,8 @@ NONE = "none"
 
 def settings(a: Trace, b: Trace) -> tuple[Setting, ...]:
     """What differs between the two recordings apart from their events: parameters first, then software."""
-    found = [_setting(name, a.meta.params.get(name), b.meta.params.get(name)) for name in _names(a.meta, b.meta)]
+    names = dict.fromkeys((*a.meta.params, *b.meta.params))
+    found = [_setting(name, a.meta.params.get(name), b.meta.params.get(name)) for name in names]
     found.append(_setting("grid", a.meta.grid, b.meta.grid))
     found += _agents(a.meta, b.meta)
     found += _barriers(a.meta, b.meta)
@@ -42,10 +43,6 @@ def _gave_up(meta: TraceMeta) -> str:
 
 def _setting(what: str, a: object, b: object) -> Setting:
     return Setting(what, "" if a is None else str(a), "" if b is None else str(b))
-
-
-def _names(a: TraceMeta, b: TraceMeta) -> list[str]:
-    return list(dict.fromkeys((*a.params, *b.params)))
 
 
 def _ctas(trace: Trace) -> str:

@@ -104,7 +104,7 @@ def encoded_story(story: Story) -> dict[str, object]:
                 "line": step.line.line,
                 "part": step.line.part.name.lower(),
                 "agents": [[n, *_agent(now, texts)] for n, now in _differences(agents, step.agents)],
-                "barriers": [[n, _barrier(now)] for n, now in _differences(barriers, step.barriers)],
+                "barriers": [[n, now and list(now)] for n, now in _differences(barriers, step.barriers)],
                 "flights": [texts(said) for said in step.flights],
             }
         )  # fmt: skip
@@ -126,10 +126,6 @@ def _differences(before: Sequence[_Any], after: Sequence[_Any]) -> list[tuple[in
 
 def _agent(agent: AgentAt, texts: _Texts) -> list[int]:
     return [texts(agent.standing.value), texts(agent.next), texts(agent.line)]
-
-
-def _barrier(barrier: BarrierAt | None) -> list[int] | None:
-    return None if barrier is None else list(barrier)
 
 
 _ASSETS = ("text.js", "timeline.js", "story.js", "page.js")

@@ -112,10 +112,6 @@ def _init(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
     return always(f"init_barrier({bar}, {count})" if 1 <= count <= MAX_COUNT else "fault(init_count)")
 
 
-def _inval(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    return always(f"inval_barrier({operand(op, 'barrier')})")
-
-
 def _arrive(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
     bar, count, expect, into = operands(op, "barrier", "count", "expect", "register")
     name = "arrive" if op[0] == Op.ARRIVE else "arrive_drop"
@@ -191,10 +187,6 @@ def _cp_async_arrive(words: Words, agent: int, pc: int, op: Operation) -> list[C
     (flight,) = words.flights.flights_of(agent, pc)
     raised = _unless_dead(bar) if noinc else f"raise_pending({bar}, {clamp(lanes)})"
     return always(raised, f"{words.flights.name(flight)} = 1")
-
-
-def _bar_arrive(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    return always(_join(op))
 
 
 def _bar_sync(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
@@ -314,7 +306,7 @@ def _jump_if(_words: Words, _agent: int, pc: int, op: Operation) -> list[Choice]
 
 _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.INIT: _init,
-    Op.INVAL: _inval,
+    Op.INVAL: lambda *given: always(f"inval_barrier({operand(given[-1], 'barrier')})"),
     Op.ARRIVE: _arrive,
     Op.ARRIVE_DROP: _arrive,
     Op.ARRIVE_NO_COMPLETE: _arrive_no_complete,
@@ -329,7 +321,7 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.PENDING_COUNT: _pending_count,
     Op.CP_ASYNC_ARRIVE: _cp_async_arrive,
     Op.BAR_SYNC: _bar_sync,
-    Op.BAR_ARRIVE: _bar_arrive,
+    Op.BAR_ARRIVE: lambda *given: always(_join(given[-1])),
     Op.SETMAXNREG: lambda *_: [],  # the model has registers enough: docs/spin.md
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,

@@ -7,7 +7,7 @@ then runs: a name that ended its comment would be code. SPIN itself (6.5, with `
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipesim.bounds import MAX_MODEL_OPERATIONS
 from pipesim.errors import UsageError
@@ -76,10 +76,6 @@ def _require_small(words: Words) -> None:
         )
 
 
-def _uses(program: Program, ops: Set[int]) -> bool:
-    return any(op[0] in ops for op in program.operations)
-
-
 def _header(words: Words, size: int) -> str:
     program = words.program
     params = ", ".join(f"{name}={value}" for name, value in program.params.items())
@@ -146,7 +142,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
     threads = max((operand(op, "threads") for op in operations if op[0] in ON_NAMED_BARRIER), default=0)
     for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):
         declare(_type(min(most, CLAMP)), name, named)
-    if _uses(program, CLUSTER):
+    if any(op[0] in CLUSTER for op in program.operations):
         lines += ["byte cluster_arrived;", "short cluster_generation;"]
     if program.leaves_cluster_barrier:
         idle = sum(not code for code in program.code)

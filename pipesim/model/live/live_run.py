@@ -259,15 +259,11 @@ _ENGINES = len(Engine)
 
 def rules_of(live: LiveRun) -> list[LiveRule]:
     """The rule of each operation, by its code, for this run."""
-    rules: list[LiveRule] = [_purely] * (max(Op) + 1)
+    rules: list[LiveRule] = [LiveRun.purely] * (max(Op) + 1)
     if not isinstance(live, ObservedRun):
         for op, rule in RULES.items():
             rules[op] = rule
     return rules
-
-
-def _purely(live: LiveRun, agent: int, op: Operation) -> int:
-    return live.purely(agent, op)
 
 
 def _pass(live: LiveRun, agent: int, _: Operation) -> int:
