@@ -9,8 +9,6 @@ from pipesim.pipelines.cutlass.base import (
     AsyncParams as AsyncParams,
     OrderedSequenceBarrier as OrderedSequenceBarrier,
     PipelineTransactionAsync as PipelineTransactionAsync,
-)
-from pipesim.pipelines.cutlass.base import (
     PipelineTmaAsync as PipelineTmaAsync,
     PipelineTmaStore as PipelineTmaStore,
     TmaParams as TmaParams,
@@ -21,8 +19,8 @@ from pipesim.pipelines.cutlass.umma import (
 )
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BF16, FP8 as FP8, DType as DType, FA4Config as FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout as FA4MBarLayout, FA4MiscMBars as FA4MiscMBars
-from pipesim.pipelines.modular.attention.staged import RolePipeline as RolePipeline
 from pipesim.pipelines.modular.attention.staged import (
+    RolePipeline as RolePipeline,
     KVPipelineGeneric as KVPipelineGeneric,
     StagedPipeline as StagedPipeline,
 )
@@ -45,6 +43,12 @@ from pipesim.pipelines.modular.clc import (
 from pipesim.pipelines.modular.producer_consumer import (
     EpiLoadPipeline as EpiLoadPipeline,
     LoadOrderBarrier as LoadOrderBarrier,
+    ConsumeContext as ConsumeContext,
+    ConsumerStage as ConsumerStage,
+    ExplicitConsumeContext as ExplicitConsumeContext,
+    ProduceContext as ProduceContext,
+    ProducerConsumerPipeline as ProducerConsumerPipeline,
+    ProducerStage as ProducerStage,
 )
 from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator as GroupedCLCSchedulerIterator,
@@ -60,6 +64,10 @@ from pipesim.pipelines.modular.input_tile import (
     InputProducerStage as InputProducerStage,
     InputTilePipeline as InputTilePipeline,
     ProducerTiles as ProducerTiles,
+    BlockScaledTilePayload as BlockScaledTilePayload,
+    BlockwiseFP8TilePayload as BlockwiseFP8TilePayload,
+    StandardTilePayload as StandardTilePayload,
+    TilePayload as TilePayload,
 )
 from pipesim.pipelines.modular.kernel_context import (
     KernelContext as KernelContext,
@@ -79,18 +87,4 @@ from pipesim.pipelines.modular.output_tile import (
     OutputTilePipeline as OutputTilePipeline,
     TmemAllocation as TmemAllocation,
     TmemStage as TmemStage,
-)
-from pipesim.pipelines.modular.input_tile import (
-    BlockScaledTilePayload as BlockScaledTilePayload,
-    BlockwiseFP8TilePayload as BlockwiseFP8TilePayload,
-    StandardTilePayload as StandardTilePayload,
-    TilePayload as TilePayload,
-)
-from pipesim.pipelines.modular.producer_consumer import (
-    ConsumeContext as ConsumeContext,
-    ConsumerStage as ConsumerStage,
-    ExplicitConsumeContext as ExplicitConsumeContext,
-    ProduceContext as ProduceContext,
-    ProducerConsumerPipeline as ProducerConsumerPipeline,
-    ProducerStage as ProducerStage,
 )
