@@ -101,7 +101,7 @@ def begin_process(parent: int, most_bytes: int | None) -> None:
 def processes(
     jobs: int, begin: Callable[..., None] = begin_process, given: tuple[object, ...] = ()
 ) -> Iterator[ProcessPoolExecutor]:
-    """So many processes, which end with the block, at once if it raises.
+    """Processes, ``jobs`` of them, which end with the block; where it raises they are killed.
 
     ``begin``: what each does first, :func:`begin_process` with what is ``given`` as well.
     """

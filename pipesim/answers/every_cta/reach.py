@@ -24,7 +24,7 @@ def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.n
         return most
     directions = _Directions(name)
     for terms, condition in inputs.conditions.items():
-        most = _Reach(condition, Form(0, terms), inputs, name, most, places, directions).end()
+        most = _ReachSearch(condition, Form(0, terms), inputs, name, most, places, directions).end()
     return max(most, inputs.now[name])
 
 
@@ -64,7 +64,7 @@ _MONOTONE = {"quotient": 1, "extreme 1": 1, "extreme -1": 1, "negative": -1}
 
 
 @dataclass(frozen=True)
-class _Reach:
+class _ReachSearch:
     """One condition, on an expression, as an input is raised from its value in the run up to ``most``."""
 
     condition: Condition
