@@ -29,12 +29,6 @@ def test_loads_limit_it_where_there_is_one_stage() -> None:
     assert found.waits_permille > 300
 
 
-def test_signals_limit_a_ring_whose_every_role_waits_for_another() -> None:
-    trace = simulate(find("epilogue_residual").build({"accumulators": 1, "tiles": 8, "k_iters": 3}), H200).trace
-    found = present(bottleneck(trace))
-    assert found.limit in (LimitKind.SIGNALS, LimitKind.ROLE)
-
-
 def test_nothing_limits_a_run_of_which_the_trace_has_no_agents() -> None:
     """As that of a program whose first CTA has none."""
     trace = ring(tiles=1)

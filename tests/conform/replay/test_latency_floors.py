@@ -150,16 +150,6 @@ def test_no_edit_explains_an_impossible_time(ring: tuple[Program, Trace, Tight])
     assert seen.diagnosis is None
 
 
-def test_without_measurements_nothing_is_compared(ring: tuple[Program, Trace, Tight]) -> None:
-    program, trace, tight = ring
-    device = replace(trace.meta.device, name="another chip")
-    early = returned_by(trace, tight.row, 400)
-    found = conform(program, Trace(replace(early.meta, device=device), early.events))
-    assert (found.verdict, found.latency) == (TraceVerdict.AGREES, found.latency)
-    assert found.latency is not None
-    assert (found.latency.device, found.latency.checked) == ("", 0)
-
-
 def test_a_release_that_was_not_recorded_bounds_nothing(ring: tuple[Program, Trace, Tight]) -> None:
     """In a window the copies of its first waits were issued before it: those returns are counted, not judged."""
     program, _, _ = ring
