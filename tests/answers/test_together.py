@@ -3,6 +3,7 @@
 The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0 is right, the others are wrong.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -1085,6 +1086,28 @@ def test_bulk_reductions_are_no_race_with_what_is_strong_for_them(
     found = check(kernel(made, 3), {}, quick=True)
     assert found.verdict is (Verdict.PROVED if fault is None else Verdict.REFUTED)
     assert {each.finding.kind for each in found.refutations} == ({fault} if fault else set())
+
+
+#: Reductions: the bytes of an element, how many there are, and what is added.
+REDUCTIONS = {"u32": (4, 1, "%r6"), "u64": (8, 1, "%q"), "noftz.f16x2": (2, 2, "%r6"), "noftz.f16": (2, 1, "%h")}
+BY_LANES = "and.b32 %r7, %r0, {}; mad.wide.u32 %rd5, %r7, {}, %rd2; red.relaxed.gpu.global.add.{} [%rd5+{}], {};"
+ALL_LOADED = f""".reg .b16 %h; .reg .b64 %q; mov.b16 %h, 0; mov.u64 %q, 0; mov.u32 %r6, 0;
+setp.eq.u32 %p1, %r1, 2; setp.eq.u32 %p2, %r1, 1; setp.ne.u32 %p3, %r0, 0; @%p1 bra two; @%p2 bra one; FIRST bra met;
+one: SECOND met: bar.warp.sync -1; @%p3 bra end; {ARRIVAL} bra end;
+two: {POLL.replace("%r8, 3", "%r8, 2")} mad.wide.u32 %rd5, %r0, 4, %rd2; ld.global.u32 %r9, [%rd5]; end:"""
+
+
+@pytest.mark.parametrize("seed", range(9, 17))
+def test_reductions_by_lanes_of_two_ctas_are_a_race_where_elements_overlap_in_part(seed: int) -> None:
+    rng, of_each, made = random.Random(seed), list[set[tuple[int, int]]](), ALL_LOADED
+    for name in ("FIRST", "SECOND"):
+        kind, mask, at = rng.choice(list(REDUCTIONS)), rng.choice((0, 1, 7)), rng.choice((0, 0, 8, 16))
+        size, count, value = REDUCTIONS[kind]
+        starts = range(at, at + size * count * (mask + 1), size)
+        of_each.append({(start, start + size) for start in starts})
+        made = made.replace(name, BY_LANES.format(mask, size * count, kind, at, value))
+    races = any(a < d and c < b and (a, b) != (c, d) for (a, b), (c, d) in product(*of_each))
+    assert check(kernel(made, 3, 8), {}, quick=True).verdict is not (Verdict.PROVED if races else Verdict.REFUTED)
 
 
 #: Two warps store to the same words what they load.
