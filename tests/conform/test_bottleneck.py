@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.conform.steady import bottleneck
@@ -27,6 +28,12 @@ def test_loads_limit_it_where_there_is_one_stage() -> None:
     found = present(bottleneck(ring(stages=1, work=0)))
     assert found.name == (LimitKind.LOADS, "full")
     assert found.waits_permille > 300
+
+
+@pytest.mark.slow
+def test_signals_limit_a_ring_whose_every_role_waits_for_another() -> None:
+    trace = simulate(find("epilogue_residual").build({"accumulators": 1, "tiles": 8, "k_iters": 3}), H200).trace
+    assert present(bottleneck(trace)).name == (LimitKind.SIGNALS, "output.empty")
 
 
 def test_nothing_limits_a_run_of_which_the_trace_has_no_agents() -> None:
