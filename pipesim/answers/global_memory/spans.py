@@ -75,7 +75,7 @@ def contested(agents: Sequence[tuple[Spans, Spans, Spans]]) -> Spans:
         shift = np.searchsorted(names, spans.owner) * width - low
         return spans.start + shift, spans.end + shift
 
-    edges = np.unique(np.concatenate([each for spans, _, _ in agents for each in apart(spans)]))
+    edges = np.unique(np.concatenate([each for parts in agents for spans in parts for each in apart(spans)]))
 
     def counted(n: int) -> np.ndarray:
         found = np.zeros(len(edges) + 1, dtype=np.int64)

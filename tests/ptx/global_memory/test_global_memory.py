@@ -223,7 +223,7 @@ def test_that_pointers_lead_to_different_memory_is_an_assumption_with_a_switch()
     ]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5, 8, 619])
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 8, 619, 11614])
 def test_random_kernels_are_wrong_just_where_threads_meet(seed: int) -> None:
     """A thousand more: ``tools/judge_proof.py --family 'global memory'``."""
     assert not said_of_global_memory(random_kernel(seed)).isupper()
