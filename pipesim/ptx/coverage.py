@@ -147,13 +147,13 @@ def missing_options(image: Image, wanted: Sequence[LaunchNeed]) -> list[str]:
     """The options for all words of the parameters, and boxes of tensor maps, that are not known and that it needs."""
     found = []
     maps = {each.offset for each in wanted if each.need is Need.TENSOR_MAP}
-    for need, offset, nbytes, *_ in wanted:
+    for need, offset, nbytes, kind, _ in wanted:
         in_map = any(each <= offset < each + 128 for each in maps)
         if need is Need.PARAMETER and not in_map and image.parameter(offset, nbytes) is None:
             found.append(f"--set {image.place(PARAMETERS + offset)}=VALUE")
         made = image.tensor_map(PARAMETERS + offset) if need is Need.TENSOR_MAP else None
         if made is not None and not made.box_bytes:
-            found.append(f"--box {image.place(PARAMETERS + offset)}=TYPE:SIZE,SIZE")
+            found.append(_box(image.place(PARAMETERS + offset), int(kind[0])))
     return list(dict.fromkeys(found))
 
 
@@ -164,6 +164,11 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
     found |= {p: f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())}
     disturbs = touching_others(list(notes.accesses), recorder) | recorder.reused if found else ()
     return [said for p, said in found.items() if (p in disturbs) is unread]
+
+
+def _box(place: str, rank: int) -> str:
+    """The option that gives a box of so many dimensions."""
+    return f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (rank - 1)])}"
 
 
 MEMORY_OF_ONE = "what the kernel writes is the memory of one pointer or tensor map alone"
@@ -323,7 +328,7 @@ def _without_boxes(words: _Words) -> Iterator[str]:
     for key in sorted(copies.uses, key=lambda each: each if isinstance(each, int) else 1 << 64):
         use = copies.uses[key]
         what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
-        options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
+        options += [_box(place, use.rank)] if place else []
         known = copies.sizes.get(key, 0) if key not in copies.open else 0
         fits = f": {known:,} bytes each, alone in a phase" if known and use.loads else ""
         fits = ": no box fits all of their phases" if copies.none_fits and use.loads else fits

@@ -17,6 +17,8 @@ SYNCHRONISING = frozenset(
     }
 )  # fmt: skip
 
+RANKS = ("1d", "2d", "3d", "4d", "5d")  #: how many dimensions the box of a copy has
+
 #: Loads and stores of memory that may be the CTA's or the cluster's shared memory.
 ACCESSES = frozenset({"ld", "st", "atom", "red", "ldmatrix", "stmatrix", "ldu"})
 

@@ -19,6 +19,7 @@ from pipesim.ptx.flow.opcodes import (
     EXCHANGES,
     LIBRARY,
     PASS_ON,
+    RANKS,
     VALUES,
     is_known,
     is_synchronisation,
@@ -42,8 +43,8 @@ class Need(Enum):
 class LaunchNeed(NamedTuple):
     """One thing that the slice needs. ``offset`` is in the parameters (-1 where not known), ``nbytes`` from there on.
 
-    Of MEMORY and ATOMIC, ``offset`` is that of the pointer that leads there, if the text shows it. ``lines`` of the
-    PTX file need it.
+    Of MEMORY and ATOMIC, ``offset`` is that of the pointer that leads there, if the text shows it. ``type``: of a map
+    how many dimensions its box has, as ``2d``. ``lines`` of the PTX file need it.
     """
 
     need: Need
@@ -71,7 +72,7 @@ def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -
     if opcode == "cp" and "tensor" in modifiers:
         for operand in instruction.operands:
             if isinstance(operand, TensorAddress) and (offset := places.parameter(operand.map)) is not None:
-                yield Need.TENSOR_MAP, offset, 128, "tensor_map"
+                yield Need.TENSOR_MAP, offset, 128, next((m for m in modifiers if m in RANKS), "2d")
         return
     if opcode not in {"ld", "atom", "ldu"} or not valued or len(instruction.operands) < 2:
         return

@@ -242,7 +242,7 @@ def test_what_is_wanted_of_the_launch():
     assert [tuple(each) for each in made.wanted] == [
         (Need.PARAMETER, 128, 4, "u32", (22,)),
         (Need.PARAMETER, 136, 8, "u64", (17,)),
-        (Need.TENSOR_MAP, 0, 128, "tensor_map", (16,)),
+        (Need.TENSOR_MAP, 0, 128, "1d", (16,)),
         (Need.MEMORY, 136, 4, "u32", (20,)),
         (Need.ATOMIC, 136, 4, "u32", (21,)),
     ]

@@ -25,6 +25,7 @@ from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.flow.opcodes import RANKS
 from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import TensorMap
@@ -253,7 +254,7 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
     written = written_bytes(cluster, where, found)
     if found is None or written >= 0:
         return max(written, 0)
-    rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
+    rank = next((int(m[0]) for m in each.modifiers if m in RANKS), len(found.box))
     if found.box_bytes and not found.pixels and len(found.box) != rank:
         raise LaunchFileError(
             f"the box of the tensor map at {cluster.image.place_of_map(where)[0] or hex(where)} has "
@@ -263,9 +264,6 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
             + ', or the launch file the map\'s "pixels", with its channels as "box"' * each.has("im2col"),
         )
     return found.box_bytes
-
-
-_RANKS = ("1d", "2d", "3d", "4d", "5d")
 
 
 def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
