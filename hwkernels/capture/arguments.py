@@ -15,9 +15,9 @@ import numpy.typing as npt
 from hwkernels.capture.map_argument import MAP_BYTES, parse_map
 from hwkernels.capture.map_argument import SPELLING as MAP_SPELLING
 from hwkernels.device.compile import CompiledKernel
-from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.bounds import MAX_BUFFER_BYTES
-from pipesim.errors import ParameterError
+from pipesim.coredump.cubin import Cubin
+from pipesim.errors import CoreDumpError, ParameterError
 from pipesim.inputs import InputKind
 
 NUMBERS: dict[str, Any] = {
@@ -188,6 +188,18 @@ def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, Compiled
         sizes = sizes_in_cubin(compiled)
         if sizes is not None:
             require_parameters(sizes, arguments, traced=name != "plain")
+
+
+def sizes_in_cubin(compiled: CompiledKernel) -> tuple[int, ...] | None:
+    """The bytes of each parameter of the kernel, as its cubin says; None where that cannot be read.
+
+    On a GPU the driver is asked again.
+    """
+    try:
+        found = Cubin(compiled.cubin).parameters_of(compiled.entry)
+    except CoreDumpError:
+        return None
+    return tuple(size for _, size in found.values()) if found and list(found) == [*range(len(found))] else None
 
 
 def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, traced: bool) -> None:

@@ -13,7 +13,8 @@ from pipesim.errors import CoreDumpError
 
 _PROGBITS = 1
 _TEXT, _CONSTANTS = ".text.", ".nv.constant0."
-_SIZED, _PARAMETER = 4, 0x17  #: of .nv.info: the form with a size, and the attribute of a parameter
+#: Of .nv.info: the form with a size, and the attributes of a parameter, and of the bytes of all.
+_SIZED, _PARAMETER, _ALL_PARAMETERS = 4, 0x17, 0x19
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,20 @@ class Cubin:
         """Where each parameter of a kernel begins after the first byte of all, and its bytes, by its number.
 
         EIATTR_KPARAM_INFO of ``.nv.info``. PTX counts from the first parameter, which may begin later if it is aligned.
+        Neither the section nor its attributes are documented: they count only where they end where all do, as
+        EIATTR_CBANK_PARAM_SIZE has it.
         """
-        data, at, found = self.section(f".nv.info.{kernel}"), 0, {}
+        data, at, total, found = self.section(f".nv.info.{kernel}"), 0, 0, dict[int, tuple[int, int]]()
         while at + 4 <= len(data):
             form, attribute, size = struct.unpack_from("<BBH", data, at)
             at += 4
             if (form, attribute) == (_SIZED, _PARAMETER) and size >= 12 and at + size <= len(data):
                 number, offset, packed = struct.unpack_from("<HHI", data, at + 4)
                 found[number] = offset, packed >> 18
+            total = size if form != _SIZED and attribute == _ALL_PARAMETERS else total
             at += size if form == _SIZED else 0
-        return dict(sorted(found.items()))
+        ends = max((offset + size for offset, size in found.values()), default=0)
+        return dict(sorted(found.items())) if ends == total else {}
 
     @cached_property
     def ptx(self) -> str:

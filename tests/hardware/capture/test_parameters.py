@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.capture.arguments import check_arguments, parse_argument
+from hwkernels.capture.arguments import check_arguments, parse_argument, sizes_in_cubin
 from hwkernels.device.compile import CompiledKernel, compile_source
-from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
 from tests.support.paths import EXAMPLES
 
