@@ -108,15 +108,6 @@ class Launches:
         outputs = {name: checked for name, checked in found.items() if checked is not None}
         return LaunchResult(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs, left)
 
-    def results(self) -> dict[str, bytes]:
-        """The bytes of every output, as the last launch left them."""
-        found: dict[str, bytes] = {}
-        for output, area in self._outputs:
-            left = np.zeros(area.nbytes, dtype=np.uint8)
-            area.fetch(left)
-            found[output.name] = left.tobytes()
-        return found
-
     def run_marked(self, kernel: Any, repetition: int) -> LaunchResult:
         """One launch that records nothing, with the clock of every agent at two iterations."""
         self.launch(kernel, traced=True)

@@ -3,23 +3,18 @@
 // for another thread: a launch ends after rounds * 32 instructions a warp.
 //
 // out: [warps of the CTA], cycles of each warp. chain: device memory of a chain of addresses, each word the next index.
-#include "mbarrier.cuh"
 
 enum Kind : unsigned {
-    FMA, ALU, EXP2, SHUFFLE_CHAIN, SHARED_CHAIN, SHARED_LOADS, GLOBAL_CHAIN, ARRIVES, EXPECTS, PASSED_WAITS, NOTHING
+    FMA, ALU, EXP2, SHUFFLE_CHAIN, SHARED_CHAIN, SHARED_LOADS, GLOBAL_CHAIN, NOTHING
 };
 
 static constexpr unsigned UNROLLED = 32, APART = 8, SHARED_WORDS = 4096;
 
 extern "C" __global__ void __launch_bounds__(1024) rates(unsigned rounds, const unsigned *chain, unsigned *out) {
     __shared__ __align__(16) unsigned words[SHARED_WORDS];
-    __shared__ __align__(8) unsigned long long barriers[32];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned base = (unsigned)__cvta_generic_to_shared(words);
     for (unsigned i = threadIdx.x; i < SHARED_WORDS; i += blockDim.x) words[i] = base + 4 * ((i + 32) % SHARED_WORDS);
-    const unsigned barrier = (unsigned)__cvta_generic_to_shared(&barriers[warp]);
-    if (lane == 0) mbarrier_init(barrier, (1u << 20) - 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     __syncthreads();
 
     float a[APART];
@@ -54,12 +49,6 @@ extern "C" __global__ void __launch_bounds__(1024) rates(unsigned rounds, const 
             }
             if (KIND == GLOBAL_CHAIN)
                 asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(at) : "l"(chain + at) : "memory");
-            if (KIND == ARRIVES && lane == 0)
-                asm volatile("{.reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0];}" ::"r"(barrier) : "memory");
-            if (KIND == EXPECTS && lane == 0)
-                asm volatile("{.reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], 0;}"
-                             ::"r"(barrier) : "memory");
-            if (KIND == PASSED_WAITS) ignored += mbarrier_try_wait(barrier, 1);  // a fresh barrier has passed parity 1
         }
     }
     // the results are used before the second reading: it must not overtake what was measured

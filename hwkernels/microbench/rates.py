@@ -34,10 +34,7 @@ class InstructionKind(IntEnum):
     SHARED_CHAIN = 4
     SHARED_LOADS = 5
     GLOBAL_CHAIN = 6
-    ARRIVES = 7
-    EXPECTS = 8
-    PASSED_WAITS = 9
-    NOTHING = 10
+    NOTHING = 7
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 *Full* (:func:`full_tag`): 8 bytes, a 32-bit ``%clock`` and a tag with the site, flags and a running number. For kernels
 whose control depends on data.
 
-*Positional* (:func:`site_hash`): 4-byte ``%clock`` timestamps; the place of one in the stream says its site and its
+*Positional* (:func:`hash_step`): 4-byte ``%clock`` timestamps; the place of one in the stream says its site and its
 iteration. Once a lap, at the last block of an iteration of the agent's loop, the stream has one 4-byte word that is not
 a timestamp: the running hash of all sites that the agent executed up to there. A timestamp that is missing, or in
 another place than the description says, leaves another hash.
@@ -11,7 +11,6 @@ another place than the description says, leaves another hash.
 All functions are on plain integers or numpy arrays of them, and know nothing about a kernel or a program.
 """
 
-from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
@@ -91,14 +90,6 @@ def first_gap(sequence: npt.NDArray[np.integer]) -> int | None:
 def hash_step(value: int, block: int) -> int:
     """The running hash after one executed site or block."""
     return (value * HASH_FACTOR + block + 1) & _MASK
-
-
-def site_hash(blocks: Iterable[int], start: int = HASH_START) -> int:
-    """The running hash after these sites or blocks, in their order."""
-    value = start
-    for block in blocks:
-        value = hash_step(value, block)
-    return value
 
 
 def wait_block(site: int, stage: int, parity: int) -> int:

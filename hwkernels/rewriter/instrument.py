@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -96,6 +96,11 @@ class RewrittenPtx:
             found.append({step: op[PARITY] for op, steps in asks for step in steps})
         return tuple(found)
 
+    def writers_of(self, streams: Sequence[Stream]) -> Writers:
+        """The lanes that would store if these were the streams, of the same agents."""
+        chosen = frozenset(agent for agent, lanes in enumerate(self.writers.lanes) if lanes)
+        return writers(streams, {p: site.number for p, site in self.by_position.items()}, chosen)
+
     def line_of(self, site: RecordedSite) -> str:
         """Where a site is, as a person finds it."""
         each = self.kernel.entry.body[site.position]
@@ -130,7 +135,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     roles = options.roles
     agents = extraction.program.agents
     chosen = frozenset(n for n, agent in enumerate(agents) if not roles or agent.role in roles)
-    stores = writers(list(streams), {p: site.number for p, site in by_position.items()}, chosen)
+    stores = writers(streams, {p: site.number for p, site in by_position.items()}, chosen)
     full = _is_full(options, cluster, extraction.program.name)
     runs = runs_of(kernel.entry, graph_of(kernel.entry), sites)
     ctas = extraction.program.agent_ctas

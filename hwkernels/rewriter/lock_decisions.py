@@ -16,7 +16,6 @@ from hwkernels.rewriter.instrument import RewrittenPtx, takes_locks
 from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.streams import NOTHING, LaneStream
 from hwkernels.rewriter.word_turns import writes
-from hwkernels.rewriter.writers import writers
 from pipesim.bounds import MAX_LOCK_FAILURES
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import emit
@@ -42,7 +41,7 @@ def as_decided(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) ->
     if failures.denominator != 1 or not 0 <= failures <= MAX_LOCK_FAILURES:
         return kernel
     decided = _with_failures(kernel, int(failures))
-    return decided if _same_records(kernel, decided) else kernel
+    return decided if kernel.writers_of(decided.streams) == kernel.writers else kernel
 
 
 def as_handed_out(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> RewrittenPtx:
@@ -56,7 +55,7 @@ def as_handed_out(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream])
     launch = kernel.kernel.launch
     policies = replace(launch.policies, handed_out=given[0])
     decided = _read_again(kernel, replace(kernel.kernel, launch=replace(launch, policies=policies)))
-    return decided if _same_records(kernel, decided) else kernel
+    return decided if kernel.writers_of(decided.streams) == kernel.writers else kernel
 
 
 def _recorded_counts(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
@@ -85,10 +84,3 @@ def _read_again(kernel: RewrittenPtx, again: Kernel) -> RewrittenPtx:
     emulation = emulate(again)
     streams = tuple(emulation.cluster.recorder.streams)
     return replace(kernel, kernel=again, extraction=emit(again, emulation), streams=streams)
-
-
-def _same_records(kernel: RewrittenPtx, decided: RewrittenPtx) -> bool:
-    """Whether the lanes that store are those of the kernel that was launched."""
-    chosen = frozenset(agent for agent, lanes in enumerate(kernel.writers.lanes) if lanes)
-    numbers = {position: site.number for position, site in kernel.by_position.items()}
-    return writers(list(decided.streams), numbers, chosen) == kernel.writers

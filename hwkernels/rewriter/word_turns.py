@@ -16,7 +16,6 @@ from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.sites import PAYLOAD, WordAccess
 from hwkernels.rewriter.streams import NOTHING, LaneStream
 from hwkernels.rewriter.word_sites import followed_grid
-from hwkernels.rewriter.writers import writers
 
 _MHZ = 1_980  #: of an SM, where its own rate is not known
 
@@ -43,12 +42,10 @@ def in_turn(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> Re
     if grid is None:
         return kernel
     paths = tuple(grid.cluster.recorder.streams)
-    decided = replace(
-        kernel, kernel=grid.kernel, extraction=grid.extraction, streams=paths, words=grid.steps, names=grid.names
-    )
-    chosen = frozenset(agent for agent, lanes in enumerate(kernel.writers.lanes) if lanes)
-    numbers = {position: site.number for position, site in kernel.by_position.items()}
-    return replace(decided, writers=writers(list(paths), numbers, chosen))
+    return replace(
+        kernel, kernel=grid.kernel, extraction=grid.extraction, streams=paths, words=grid.steps, names=grid.names,
+        writers=kernel.writers_of(paths),
+    )  # fmt: skip
 
 
 def writes(kernel: RewrittenPtx, key: StreamKey, stream: LaneStream) -> Iterator[_Write]:

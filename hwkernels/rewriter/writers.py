@@ -1,6 +1,6 @@
 """Which lane of a warp stores its records: one that takes part in every step, or as few as the steps need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hwkernels.rewriter.layout import LANES, NO_STREAM, StreamKey
@@ -16,7 +16,7 @@ class Writers:
     lanes: tuple[tuple[int, ...], ...]
 
 
-def writers(streams: list[Stream], recorded: Mapping[int, int], chosen: frozenset[int]) -> Writers:
+def writers(streams: Sequence[Stream], recorded: Mapping[int, int], chosen: frozenset[int]) -> Writers:
     """Choose them; ``recorded``: sites by position; ``chosen``: the agents whose warps record.
 
     A lane that stores does so at each recorded step that it executes. PtxError if there would be too many.

@@ -33,6 +33,7 @@ _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)  # kinds 
 _COUNTED = (EventKind.ARRIVE, EventKind.TRY, EventKind.CP_ASYNC_ARRIVE, EventKind.GROUP_ENTER, EventKind.GROUP_RETURN)
 _NO_STAGE = ON_NAMED_BARRIER | ON_GROUPS  # what a record says about these is not the stage of an mbarrier
 _WARP = 32
+_NONE: Column = np.zeros(0, dtype=np.int64)
 
 TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be old: it skips one now and then
 
@@ -99,7 +100,7 @@ def decode(
             counts[agent, 0] = len(clocks)  # the device counts words of a positional stream
         counts[:, 1] *= each  # the device counts iterations
         ctas.append(_info(cta, header, line, origin, counts))
-    columns = (np.concatenate([part[name] for part in parts]) if parts else _empty() for name in COLUMNS)
+    columns = (np.concatenate([_NONE, *(part[name] for part in parts)]) for name in COLUMNS)
     return DecodedRecording(Events(*columns), tuple(ctas))
 
 
@@ -134,10 +135,6 @@ def timer_step_ns(headers: npt.NDArray[Any]) -> int:
     """The smallest step of ``%globaltimer`` that the anchors saw; 0 without CTAs."""
     anchors = headers["anchors"][headers["anchors"]["globaltimer"] > 0]
     return int((anchors["globaltimer"] - anchors["globaltimer_before"]).min()) if anchors.size else 0
-
-
-def _empty() -> Column:
-    return np.zeros(0, dtype=np.int64)
 
 
 def _info(cta: int, header: npt.NDArray[Any], line: Line, origin: int, counts: Column) -> CtaInfo:

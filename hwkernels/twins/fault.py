@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import FAULTS
 
-__all__ = ["FAULTS", "KernelFault", "parse_fault"]
-
 
 @dataclass(frozen=True)
 class KernelFault:

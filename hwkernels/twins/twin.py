@@ -29,6 +29,14 @@ class Range:
     multiple_of: int = 1
     one_of: tuple[int, ...] = ()
 
+    def correction_of(self, value: int) -> str:
+        """Which values to use instead of this one, "" if it can be run with."""
+        if self.one_of and value not in self.one_of:
+            return f"use {' or '.join(map(str, self.one_of))}"
+        if not self.low <= value <= self.high:
+            return f"use {self.low:,} to {self.high:,}"
+        return f"use a multiple of {self.multiple_of}" if value % self.multiple_of else ""
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -103,12 +111,8 @@ class Twin:
     @property
     def features(self) -> frozenset[str]:
         """What of a request only some twins have, as the command line or the request calls it."""
-        having = {
-            "--window": self.loop is not None,
-            "--fault": self.faults is not None,
-            "capacity": self.loop is not None,
-        }
-        return frozenset(name for name, has in having.items() if has)
+        of_loop = {"--window", "capacity"} if self.loop is not None else set[str]()
+        return frozenset(of_loop | ({"--fault"} if self.faults is not None else set()))
 
     def table(self, params: Params) -> Table:
         """The table for these parameters, its barrier groups named as in the protocol."""
@@ -122,22 +126,10 @@ class Twin:
         if set(params) != set(self.ranges):
             raise ParameterError(f"{self.name} takes {', '.join(self.ranges)}, not {', '.join(sorted(params))}")
         for name, allowed in self.ranges.items():
-            value = params[name]
-            if allowed.one_of and value not in allowed.one_of:
-                raise ParameterError(
-                    f"the kernel of {self.name} has no {name} = {value}",
-                    correction=f"use {' or '.join(map(str, allowed.one_of))}",
-                )
-            if not allowed.low <= value <= allowed.high:
-                raise ParameterError(
-                    f"the kernel of {self.name} has no {name} = {value}",
-                    correction=f"use {allowed.low:,} to {allowed.high:,}",
-                )
-            if value % allowed.multiple_of:
-                raise ParameterError(
-                    f"the kernel of {self.name} has no {name} = {value}",
-                    correction=f"use a multiple of {allowed.multiple_of}",
-                )
+            correction = allowed.correction_of(params[name])
+            if correction:
+                fact = f"the kernel of {self.name} has no {name} = {params[name]}"
+                raise ParameterError(fact, correction=correction)
         if self.require is not None:
             self.require(params, grid)
 

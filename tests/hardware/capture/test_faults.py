@@ -10,9 +10,10 @@ import pytest
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import run_in_subprocess
-from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
+from hwkernels.twins.fault import KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import check_fault
 from pipesim.errors import KernelHangError, ParameterError, PipesimError
+from pipesim.trace.schema import FAULTS
 from tests.support.paths import ROOT
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject, capture
-from hwkernels.twins.fault import FAULTS, KernelFault
+from hwkernels.twins.fault import KernelFault
 from pipesim.trace.consistency import check_trace
+from pipesim.trace.schema import FAULTS
 
 PARAMS = {"stages": 3, "tiles": 40, "tile_bytes": 4096, "consumer_warps": 2, "work": 100, "arrive_lanes": 1}
 
