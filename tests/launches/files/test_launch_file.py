@@ -132,6 +132,16 @@ def test_a_structure_has_its_maps_its_pointers_and_every_other_word(tmp_path: Pa
     assert record_of(made.launch)["parameters"][0] == given
 
 
+def test_a_word_at_an_odd_place_is_taken_in_smaller_ones(tmp_path: Path) -> None:
+    kernel = kernel_of(".param .align 8 .b8 p[16]")
+    given = {"bytes": bytes(range(16)).hex(), "pointers": [{"at": 3, "align": 1}]}
+    made = describe_launch(one_record(tmp_path, launched(given)), kernel).compiled
+    assert made is not None
+    (content,) = (each.content for each in made.launch.parameters)
+    assert isinstance(content, Struct)
+    assert [field.offset for field in content.fields] == [0, 2, 3, 11, 12]
+
+
 class TestMapsDecoded:
     """A map that the process was not seen to encode is known by its bytes, where the kernel copies by it."""
 

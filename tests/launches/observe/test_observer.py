@@ -232,6 +232,15 @@ def encode(world, at, swizzle=3):
     world.calls.call(697, calls.EncodeTiled(at, 9, 2, DATA, dims, strides, box, steps, 0, swizzle))
 
 
+def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
+    driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0", DATA + 4096: b"data"})
+    world = World(tmp_path, driver=driver, ptx=LOOPS)
+    world.calls.launch(1, DATA.to_bytes(8, "little"), (DATA + 4096).to_bytes(8, "little"))
+    trips, data = world.records()[0]["parameters"]
+    assert trips["pointers"] == [{"at": 0, "align": 256, "contents": "05000000"}]
+    assert data["pointers"] == [{"at": 0, "align": 256}]
+
+
 @pytest.mark.parametrize(("state", "said"), [("busy", "takes too long"), ("capturing", "of a later time")])
 def test_an_array_that_cannot_be_read_without_waiting_is_not(tmp_path, state, said):
     driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0"})

@@ -120,6 +120,12 @@ def test_a_kernel_that_was_not_recorded_has_a_reason(tmp_path: Path, lines: Any,
     assert record_exit_code(report) == 3
 
 
+def test_a_launch_that_was_refused_has_its_reason(tmp_path: Path) -> None:
+    refused = recorded_line(file="") | {"reason": "it was launched in a CUDA graph"}
+    report, _ = gather_recording(spool(tmp_path, refused))
+    assert [(one.trace, one.reason) for one in report.kernels[0].recorded] == [("", refused["reason"])]
+
+
 def test_a_buffer_of_another_launch_is_kept_and_said(tmp_path: Path) -> None:
     other = RecordedBuffer(LaunchEnd.FINISHED, "x", 1, (9, 0), 13000, 1, b"other")
     report, files = gather_recording(spool(tmp_path, recorded_line(), a=other))
