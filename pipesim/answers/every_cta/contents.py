@@ -131,7 +131,8 @@ class _ContentsSearch:
         self._place, self._arrays = place, arrays
         self._words: dict[Terms, tuple[Word, ...]] = {}
         self._sums: dict[Terms, dict[tuple[Word, ...], Terms]] = {}
-        self._keys: dict[Terms, object] = {}
+        self._keys: dict[Terms, int] = {}
+        self._numbers: dict[str, int] = {}
         self._forms = Forms()
         self._parts = 0
 
@@ -142,17 +143,17 @@ class _ContentsSearch:
             found = self._words[terms] = words_of(Form(0, terms), Evaluation(self._place))
         return found
 
-    def _key(self, terms: Terms) -> object:
-        """What sums have in common that several runs have made alike."""
+    def _key(self, terms: Terms) -> int:
+        """The number of a sum, the same of sums that several runs have made alike."""
         found = self._keys.get(terms)
         if found is None:
             each = [(atom.name, [(a.constant, self._key(a.terms)) for a in atom.arguments], f) for atom, f in terms]
-            found = self._keys[terms] = repr(sorted(map(repr, each)))
+            found = self._keys[terms] = self._numbers.setdefault(repr(sorted(each)), len(self._numbers))
         return found
 
     def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
         """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
-        joined: dict[object, Constraint] = {}
+        joined: dict[int, Constraint] = {}
         for terms, each in constraints:
             key = self._key(terms)
             both = each.joined(joined[key][1]) if key in joined else each
