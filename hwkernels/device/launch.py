@@ -178,16 +178,14 @@ class Gpu:
         kernel: Any,
         shape: tuple[int, int, int],
         arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]],
-        *,
-        cluster: int = 1,
     ) -> None:
         """Run a kernel to its end. ``shape``: CTAs, threads a CTA, bytes of dynamic shared memory.
 
         Arguments are addresses as ints, numbers as NumPy scalars, such as ``np.uint32``, and descriptors of tensors as
-        arrays. ``cluster``: CTAs of one, which must divide the grid. Raises HardwareError if it traps.
+        arrays. Raises HardwareError if it traps.
         """
         grid, threads, smem_bytes = shape
-        self._start(kernel, Shape((grid,), (threads,), smem_bytes, cluster), arguments)
+        self._start(kernel, Shape((grid,), (threads,), smem_bytes), arguments)
         self.synchronize()
 
     def launch_within(
