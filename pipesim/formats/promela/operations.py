@@ -306,7 +306,7 @@ def _jump_if(_words: Words, _agent: int, pc: int, op: Operation) -> list[Choice]
 
 _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.INIT: _init,
-    Op.INVAL: lambda *given: always(f"inval_barrier({operand(given[-1], 'barrier')})"),
+    Op.INVAL: lambda _words, _agent, _pc, op: always(f"inval_barrier({operand(op, 'barrier')})"),
     Op.ARRIVE: _arrive,
     Op.ARRIVE_DROP: _arrive,
     Op.ARRIVE_NO_COMPLETE: _arrive_no_complete,
@@ -321,7 +321,7 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.PENDING_COUNT: _pending_count,
     Op.CP_ASYNC_ARRIVE: _cp_async_arrive,
     Op.BAR_SYNC: _bar_sync,
-    Op.BAR_ARRIVE: lambda *given: always(_join(given[-1])),
+    Op.BAR_ARRIVE: lambda _words, _agent, _pc, op: always(_join(op)),
     Op.SETMAXNREG: lambda *_: [],  # the model has registers enough: docs/spin.md
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
