@@ -159,6 +159,11 @@ def test_a_stored_trace_without_an_event_compares_nothing() -> None:
     stored("h100/producer_consumer-al1-cw2-s4-tb16384-t1-w600-g1.parquet").accepted()  # the twin
 
 
+def test_nothing_recorded_is_unknown() -> None:
+    result = simulated(tiles=0).conform()
+    assert (result.verdict, result.events, result.divergence) == (TraceVerdict.UNKNOWN, 0, None)
+
+
 @pytest.mark.parametrize(
     ("other", "what", "cause"),
     [
