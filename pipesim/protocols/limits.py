@@ -36,10 +36,7 @@ USUAL: dict[str, tuple[int, ...]] = {
 
 
 def ranges(**own: tuple[int, ...]) -> Callable[[Callable[P, Protocol]], Callable[P, Protocol]]:
-    """A protocol's function raises ParameterError for a parameter outside of its own range, or of the usual one.
-
-    (): the function itself says what the range is.
-    """
+    """ParameterError for a parameter outside of its own range, (): what the function says, or of the usual one."""
 
     def of(make: Callable[P, Protocol]) -> Callable[P, Protocol]:
         defaults = {name: each.default for name, each in inspect.signature(make).parameters.items()}
