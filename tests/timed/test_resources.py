@@ -1,5 +1,7 @@
 """Works that share a quarter of an SM: alone as fast as they can be, together no faster than the quarter."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipesim.lang.protocol import Protocol
@@ -53,10 +55,12 @@ def test_two_works_share_the_slots_of_a_quarter(warps: tuple[int, int], cost: Co
 def test_a_work_slows_a_wait_that_passes() -> None:
     """The wait's phase is complete before it begins, so that it takes what its instructions take.
 
-    One that is left out because a try has found the phase complete takes nothing.
+    One that is left out because a try has found the phase complete takes nothing. It passes when the phase can be
+    ``seen``, with somebody who could slow it or not.
     """
+    usual = load_profile("h200")
 
-    def goes_on(exponentials: int, *, tried: bool = False) -> int:
+    def goes_on(exponentials: int, *, tried: bool = False, seen: int = usual["arrive.latency"]) -> int:
         p = Protocol("quarter")
         gate = p.mbarriers("gate", 1)
         p.init(lambda: gate[0].init(1))
@@ -75,7 +79,7 @@ def test_a_work_slows_a_wait_that_passes() -> None:
             w.work(1)
             w.compute("quarter/exponentials", exp2=exponentials)
 
-        run = simulate(p.flatten({}), load_profile("h200"))
+        run = simulate(p.flatten({}), replace(usual, values=usual.values | {"arrive.latency": seen}))
         names = [run.trace.meta.agent_name(int(agent)) for agent in run.trace.events.agent]
         at = [int(cycle) for cycle, name in zip(run.trace.events.cycle, names, strict=True) if name == "waits"]
         return at[-1]
@@ -83,6 +87,7 @@ def test_a_work_slows_a_wait_that_passes() -> None:
     alone, early, late = (goes_on(count) for count in (0, 1, 400))
     assert alone == early < late - 60
     assert goes_on(400, tried=True) == goes_on(0, tried=True) < alone
+    assert goes_on(0, seen=2_000) == goes_on(1, seen=2_000) > alone + 1_000
 
 
 def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:
