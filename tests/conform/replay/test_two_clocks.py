@@ -68,3 +68,16 @@ def test_tensor_cores_move_the_clock(name: str) -> None:
     over = [int(outside(narrow, header.cta, header.anchors).max()) for header in case.trace.meta.ctas]
     assert min(over) > 0
     assert max(over) < STRAY_PS * 2 // 3, "what was seen should stay well below what is allowed"
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_shifted_anchor_is_seen(name: str, which: int) -> None:
+    """The twin: an anchor that is wrong by 200 ns to either side leaves no CTA within its bound."""
+    case = stored(name)
+    far = 200 + (2 * TENSOR_STRAY_NS if name in TENSOR else 0)
+    for header in case.trace.meta.ctas:
+        for shift in (-far, far):
+            wrong = list(header.anchors)
+            wrong[which] = replace(wrong[which], globaltimer_ns=wrong[which].globaltimer_ns + shift)
+            assert outside(case, header.cta, tuple(wrong)).any()
