@@ -259,7 +259,7 @@ _ENGINES = len(Engine)
 
 def rules_of(live: LiveRun) -> list[LiveRule]:
     """The rule of each operation, by its code, for this run."""
-    rules: list[LiveRule] = [LiveRun.purely] * (max(Op) + 1)
+    rules: list[LiveRule] = [type(live).purely] * (max(Op) + 1)  # an observed run has its own
     if not isinstance(live, ObservedRun):
         for op, rule in RULES.items():
             rules[op] = rule
