@@ -36,7 +36,7 @@ PERIODS = {
     # The stores of one group wait for those of the other, and for loads.
     "gemm_sm90": ({"tiles": 16}, "the critical cycle consumer's MMA", 6),
     "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),
-    "producer_consumer": ({"tiles": 64}, "the consumers", 1),
+    "producer_consumer": ({"tiles": 64}, "the iteration of consumer", 1),
 }
 
 FAST = ("attention_sm90", "cluster_multicast", "cutlass_sm100", "persistent_scheduler", "producer_consumer")

@@ -55,7 +55,7 @@ def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
 @pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str) -> None:
-    with_both = [read_meta(each) for each in TRACES.glob(f"h200/{name}-*-both.parquet")]
+    with_both = [read_meta(each) for each in TRACES.glob(f"h200/{name}-*-both*.parquet")]
     marks = [TwinSubject(name).marks(each.params) for each in with_both]
     timed = [each for each, (first, last) in zip(with_both, marks, strict=True) if last > first]
     assert any(each.grid == 1 for each in timed)
