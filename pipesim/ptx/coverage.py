@@ -167,7 +167,7 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
 
 
 def _box(place: str, rank: int) -> str:
-    """The option that gives a box of so many dimensions."""
+    """The option that gives a box with this number of dimensions."""
     return f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (rank - 1)])}"
 
 
