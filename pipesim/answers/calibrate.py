@@ -24,7 +24,7 @@ from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.targets import find
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import Profile, profile_for
 from pipesim.trace.arrays import np
 from pipesim.trace.files import write_trace
 
@@ -228,13 +228,17 @@ def _summary(sizes: Sequence[float]) -> tuple[int, int]:
 # the GPU of this machine
 
 
-def calibrate_device(base: Profile, name: str) -> Calibration:
-    """Measure and fit a profile called ``name``. HardwareError without a GPU that runs the kernels."""
+def calibrate_device(base: Profile | None, name: str) -> Calibration:
+    """Measure and fit a profile called ``name``, on top of that of the device if no other one is given.
+
+    HardwareError without a GPU that runs the kernels.
+    """
     from hwkernels.device.launch import require_gpu
     from hwkernels.microbench.run import measure_device
 
     require_scipy()
     info = require_gpu()
+    base = base or profile_for(info.name)
     known = {value: cycles for value, cycles in measure_device(info).items() if value in base.values}
     base = replace(base, device=info.name, sms=info.sms)
     with TemporaryDirectory(prefix="pipesim-") as folder:

@@ -67,7 +67,7 @@ def test_after_its_last_answer_a_sweep_is_complete(call: Call, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("where", "left"), [("formats.documents.sweep_csv", "rs"), ("cli.protocols.sweep.show_answer", "crs")]
+    ("where", "left"), [("formats.documents.sweep_csv", "rs"), ("cli.protocols.sweep.show_report", "crs")]
 )
 def test_outputs_that_are_there_stay(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, left: str

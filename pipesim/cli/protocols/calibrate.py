@@ -142,7 +142,7 @@ def _of_device(options: argparse.Namespace) -> int:
         raise UsageError("--device makes its own recordings", correction="leave out traces, --values and --propose")
     require_gpu_or("calibrate on the machine whose GPU the profile is to describe, or give recordings of it")
     with progress("measuring this machine's GPU"):
-        found = calibrate_device(load_profile(options.base or "h100"), options.name)
+        found = calibrate_device(load_profile(options.base) if options.base else None, options.name)
     return _answer(options, found, found.report)
 
 

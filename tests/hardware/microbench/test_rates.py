@@ -63,20 +63,21 @@ def test_a_launch_has_few_instructions() -> None:
 @pytest.mark.long
 def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rings are simulated instead of captured: what was fitted is what they were made with."""
-    here = replace(BASE, device=INFO.name, sms=INFO.sms, values=BASE.values | {"copy.issue": 190})
+    info = replace(INFO, name=BASE.device)
+    here = replace(BASE, sms=info.sms, values=BASE.values | {"copy.issue": 190})
 
     def captured(request) -> Trace:
         return synthetic("producer_consumer", request.params, here, ctas=request.ctas)[1]
 
-    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: INFO)
+    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: info)
     monkeypatch.setattr(run, "measure_device", lambda info: {"read.bytes_per_kcycle": 51_000, "class.new": 3})
     monkeypatch.setattr(of_device, "capture_trace", captured)
     monkeypatch.setattr(of_device, "RINGS", [RINGS[0], RINGS[4]])
     monkeypatch.setattr(of_device, "_TILES", 12)
-    found = calibrate_device(BASE, "mine")
+    found = calibrate_device(None, "mine")
     states = {each.name: each.state for each in found.report.values}
     assert states["read.bytes_per_kcycle"] is ValueState.MEASURED
     assert states["matrix.latency"] is ValueState.ASSUMED
-    assert (found.profile.device, found.profile.sms) == (INFO.name, INFO.sms)
+    assert (found.report.base, found.profile.device, found.profile.sms) == ("h200", BASE.device, info.sms)
     assert abs(found.profile["copy.issue"] - 190) < 10
     assert "class.new" not in found.profile.values
