@@ -39,7 +39,7 @@ BUDGETS = (
     # every combination of several words 410; of what was there some 1,200 lines are gone.
     Budget("pipesim", ".py", 131_080),
     Budget("hwkernels", ".py", 9_000),
-    Budget("tests", ".py", 81_830),  # the aim is 62,000
+    Budget("tests", ".py", 81_840),  # the aim is 62,000
     Budget("tools", ".py", 8_500),
     Budget("docs", "", 11_600),  # the aim was 12,000
 )
