@@ -15,6 +15,7 @@ NOT_RUN = {
     "pipesim check kernel.ptx": "a launch file: tests/cli/test_skill.py",
     "pipesim hang -- ./program": "a GPU",
     "pipesim verify --all": "minutes",
+    "pipesim new --ptx libgemm.so --entry gemm": "a library",
     **{line: "a GPU" for each in COMMANDS if each.name == "capture" for line, _ in each.examples},
     "pipesim launches -- python train.py": "a GPU",
     "pipesim launches --check --once -- python train.py": "a GPU",

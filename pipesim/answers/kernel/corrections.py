@@ -29,7 +29,7 @@ from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import BY_PARITY, ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
-from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.ops import Op, Operation, Space, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.rules.sync import WARP
 from pipesim.model.tables import Access, SourceInstruction
@@ -42,7 +42,7 @@ from pipesim.prove.repair.correction import MOST, OTHER_PARITY, ChangedToken, Co
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.side_effects import leaves_more
-from pipesim.prove.repair.sites import is_at, members
+from pipesim.prove.repair.sites import is_at, members, operations_of
 from pipesim.prove.repair.wording.added_line import AddedLine, beside
 from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.ptx.branch_decisions import BranchPast
@@ -72,6 +72,8 @@ def corrections_of_kernel(
 ) -> tuple[Correction, ...]:
     """The first changes with which the whole kernel is proved; () if there are none among those that are tried."""
     trial = _Trial(kernel, program, unit)
+    if trial.misses(program):
+        return ()  # any change would be proved
     refuted_in = KernelLines(kernel, kernel.read()) if program.coverage.blocked else trial.lines
     wait = refuted_in.wait_of(refuted.fault) if refuted.fault is not None else None
     for change in islice(_lines(trial.lines, refuted, wait, led_past, program), _MOST_READ):
@@ -109,6 +111,11 @@ class _Trial:
         if check(made, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
             made = correctable(placed, expects=True)
         return with_places(made, self.lines.statements, self._kernel.ptx.name) if self.lines.several_a_line else made
+
+    def misses(self, program: Program) -> bool:
+        """Whether accesses to global memory, which the program has, are not among what is read."""
+        known, read = ({each.space for each in made.accesses} for made in (program, self._reading.program))
+        return Space.GLOBAL in known - read
 
     def proves(self, change: LineChange) -> bool:
         """Whether the kernel is proved with these lines."""
@@ -201,7 +208,8 @@ class _Trial:
         of_bytes = (FaultKind.RACE, refuted.kind) if refuted.kind in _EFFECTS_OF_RACES else (refuted.kind,)
         alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
         fault = refuted.fault
-        if not alike and fault is not None and fault.pc < len(program.code[fault.agent]):  # only a search shows it
+        sides = operations_of(fault) if fault is not None else ()
+        if not alike and sides and all(pc < len(program.code[agent]) for agent, pc in sides):  # only a search shows it
             alike = [refuted]
         if not alike:
             return ()

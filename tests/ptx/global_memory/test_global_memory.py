@@ -12,11 +12,12 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
-from pipesim.targets import target_of
+from pipesim.targets import find, target_of
 from tests.support.random_global_kernels import random_kernel
 from tests.support.small_ptx import kernel_target
 from tools.judge_ctas import said_of_global_memory
@@ -152,6 +153,16 @@ def test_what_meets_in_any_order_is_a_finding_at_its_line(case: Case) -> None:
     line = source.read_text().splitlines()[int(number) - 1]
     assert case.at in line
     assert case.said in found.claim
+
+
+def test_no_change_of_what_is_read_without_the_accesses_is_offered(tmp_path: Path) -> None:
+    """Any would be proved: the number of a barrier was, with which warps meet after the race."""
+    text = next(each.with_suffix(".ptx") for each in SOURCES if "exchanged_early" in each.read_text()).read_text()
+    (tmp_path / "kernel.ptx").write_text(text)
+    launch = launch_of(Case("exchanged_early", 2))
+    (tmp_path / "kernel.json").write_text(launch_json(launch))
+    report = check(find(str(tmp_path / "kernel.ptx")), {})
+    assert [each.corrections for each in report.refutations] == [()]
 
 
 def test_of_what_a_number_leads_to_is_said_what_to_do() -> None:
