@@ -1,7 +1,4 @@
-"""``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; ``flatten`` runs the roles.
-
-``GridBarrier``: a barrier of all CTAs of a grid, which no instruction is: a counter in global memory.
-"""
+"""``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; ``flatten`` runs the roles."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,35 +29,16 @@ from pipesim.lang.flatten import (
     assemble,
 )
 from pipesim.lang.global_words import GridProgram, GridRun, GridWords
+from pipesim.lang.grid_barrier import GridBarrier
 from pipesim.lang.recorder import PartRecorder, Recorder, Tables, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Op, Order, Space
+from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
 from pipesim.model.rules.warp_shape import executes_as_warp_group
 from pipesim.model.tables import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Access
-
-
-class GridBarrier:
-    """A barrier of all CTAs of the grid, which a counter in global memory is."""
-
-    def __init__(self, counter: Slot, ctas: int) -> None:
-        self._counter, self._ctas = counter, ctas
-
-    def sync(self, w: Warp) -> None:
-        """Every thread of the CTA comes here (``__syncthreads``), then one of them raises the counter and waits until
-        those of all CTAs have: what any thread of the grid has done before is ordered before what others do after.
-        """
-        w.sync_threads()
-        if w.warp == 0:
-            with w.elect_one():
-                lap = 1 + w.times_raised(self._counter)
-                w.atomic(self._counter, add=1, order=Order.RELEASE)
-                w.spin_until(self._counter, at_least=lap * self._ctas, order=Order.ACQUIRE)
-        w.sync_threads()
-
 
 TILE_ALIGNMENT = 128
 MOST_TALKING = 8  #: CTAs of a grid

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipesim.model.tables import Agent
-from pipesim.timed.sm.engines import TensorCores
+from pipesim.timed.sm.tensor_cores import TensorCores
 
 AHEAD = 8
 #: One warp of each group, as the second began so many cycles after the first: products of a batch (the second batch
