@@ -14,9 +14,9 @@ import pytest
 from pipesim.answers import verify as verify_parts
 from pipesim.answers.checking import stepped, verdict
 from pipesim.cli.main import COMMANDS, main
-from pipesim.model.live.live_run import rules_of
+from pipesim.model.live.rules import rules_of
 from pipesim.process.watch import current
-from pipesim.timed import engine
+from pipesim.timed import timed_run
 from tests.support.fixture_types import Call
 
 PC = "producer_consumer"
@@ -100,7 +100,7 @@ class TestOthers:
         def once(rule: Callable[..., int], *state: Any) -> int:
             return rule(*state) if next(left, None) is not None else time_is_up()
 
-        monkeypatch.setattr(engine, "rules_of", limited)
+        monkeypatch.setattr(timed_run, "rules_of", limited)
         answer = call("run", PC, "--save-trace", "t.parquet")
         assert (answer.code, answer.err) == (3, "")
         assert answer.verdict == "? unknown: the time limit was reached after 625 steps, before the program ended"

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from pipesim.model.groups import ACCESSES, TRIES
-from pipesim.model.live import live_run as rules
-from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on, rules_of
+from pipesim.model.live import rules
+from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
+from pipesim.model.live.rules import rules_of
 from pipesim.model.machine import Flight, State, Step, begin, finished, initial_state, land, step
 from pipesim.model.moves import can_land, fail_try, opens
 from pipesim.model.ops import Op, Operation

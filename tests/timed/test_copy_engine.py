@@ -4,8 +4,9 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
-from pipesim.timed.engine import Simulation, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from pipesim.timed.simulation import Simulation
 from pipesim.trace.schema import EventKind
 
 

@@ -11,8 +11,9 @@ from operator import eq, ge, le, ne
 from typing import NamedTuple
 
 from pipesim.answers.autopsy.standing import HARMLESS
+from pipesim.coredump.sass.integer import compared
 from pipesim.coredump.sass.lanes import WORD, LaneState, of_lane
-from pipesim.coredump.sass.steps import compared, writes
+from pipesim.coredump.sass.steps import writes
 from pipesim.coredump.sass.sync import GLOBAL_MEMORY, SassSync
 from pipesim.coredump.sass.walk import WarpCode, address_of, goes_on
 from pipesim.coredump.sass.word import Word

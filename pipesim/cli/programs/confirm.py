@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipesim.cli import arguments as given
 from pipesim.cli.output import TerminalProgress, progress, show_answer, show_report
-from pipesim.cli.programs.capture import require_gpu_or
+from pipesim.cli.programs.capture_kernel import require_gpu_or
 from pipesim.errors import ParameterError, UsageError
 from pipesim.process.watch import SignalError, current
 

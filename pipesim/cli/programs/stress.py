@@ -4,7 +4,7 @@ import argparse
 
 from pipesim.cli.arguments import Command, require_output, target_of
 from pipesim.cli.output import TerminalProgress, progress, show_report
-from pipesim.cli.programs.capture import require_gpu_or
+from pipesim.cli.programs.capture_kernel import require_gpu_or
 from pipesim.cli.programs.confirm import add_launching, require_in_range
 
 

@@ -135,7 +135,7 @@ def _of_kernel(options: argparse.Namespace) -> int:
 
 def _of_device(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate import calibrate_device
-    from pipesim.cli.programs.capture import require_gpu_or
+    from pipesim.cli.programs.capture_kernel import require_gpu_or
     from pipesim.timed.profile import load_profile
 
     if options.traces or options.values is not None or options.propose:

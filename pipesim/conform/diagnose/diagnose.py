@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
-from pipesim.conform.diagnose.autopsy import EditExplanation, autopsy, explain_with
+from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.code_edits import CodeEdit, barrier_names, code_edits, in_place, includes, places_of
 from pipesim.conform.diagnose.code_edits import apply as apply_to_code
 from pipesim.conform.diagnose.code_edits import describe as describe_code
 from pipesim.conform.diagnose.edits import Change, Edit, apply, change_of, describe, edits, parse_fault
 from pipesim.conform.diagnose.examination import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
+from pipesim.conform.diagnose.forgiving import EditExplanation, explain_with
 from pipesim.conform.diagnose.outcomes import outcome_of, outcomes
 from pipesim.conform.replay.align import AgentAlignment, Alignments
 from pipesim.conform.replay.conformance import align_cta, as_clusters, events_of, recorded_ctas

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.diagnose.autopsy import explain_with
 from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examination import LaunchOutcome
+from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind
 from tests.conform.cases import stored

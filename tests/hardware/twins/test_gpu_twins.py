@@ -8,7 +8,7 @@ from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.twins import REGISTRY
-from pipesim.conform.diagnose.autopsy import explain_with
+from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.targets import find
