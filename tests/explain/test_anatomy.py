@@ -1,7 +1,7 @@
 """What a program consists of, read off its operations."""
 
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.protocols.hopper.cutlass_sm90 import cutlass_sm90_pingpong
+from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 
 
 def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:

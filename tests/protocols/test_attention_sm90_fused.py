@@ -13,7 +13,8 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
-from pipesim.protocols.hopper.staged_attention import FusedAttention, Turns, attention_sm90_fused, give_back
+from pipesim.protocols.hopper.attention_sm90_fused import FusedAttention, attention_sm90_fused
+from pipesim.protocols.hopper.staged_attention import Turns, give_back
 from pipesim.prove.check import check
 from tests.support.program_edits import Edit, no_wait_group, reordered, the_same
 

@@ -11,7 +11,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.pipelines import BlockScaledTilePayload
-from pipesim.protocols.blackwell import block_scaled
+from pipesim.protocols.blackwell import grouped_1d1d
 from pipesim.protocols.blackwell.block_scaled import BlockScaled
 from pipesim.prove.check import Check, check
 from pipesim.targets import find
@@ -98,7 +98,7 @@ def test_the_ring_of_two_slots_is_proved(tiles: int, pair: int) -> None:
 def test_a_slot_that_counts_another_number_of_warps_is_found(
     warps: int, shown: set[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_scaled, "_CONSUMER_WARPS", warps)
+    monkeypatch.setattr(grouped_1d1d, "_CONSUMER_WARPS", warps)
     found = check(find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "k_iters": 1}))
     assert found.verdict is Verdict.REFUTED
     assert {each.kind for each in found.refutations} <= shown

@@ -10,7 +10,8 @@ from pipesim.model.ops import Engine, Fence, Op, Operation
 from pipesim.model.program import Program
 from pipesim.protocols.hopper.attention_sm90 import attention_sm90
 from pipesim.protocols.hopper.cluster_multicast import cluster_multicast
-from pipesim.protocols.hopper.cutlass_sm90 import cutlass_sm90_cooperative, cutlass_sm90_pingpong
+from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
+from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.prove.check import check
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import RepairKind

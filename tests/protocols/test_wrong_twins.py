@@ -16,11 +16,12 @@ from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
 from pipesim.protocols.blackwell.gemm_sm100 import gemm_sm100
 from pipesim.protocols.blackwell.gemm_sm100_blockwise import gemm_sm100_blockwise
 from pipesim.protocols.hopper.attention_sm90 import attention_sm90
-from pipesim.protocols.hopper.cutlass_sm90 import cutlass_sm90_cooperative, cutlass_sm90_pingpong
+from pipesim.protocols.hopper.attention_sm90_fused import attention_sm90_fused
+from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
+from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.hopper.gemm_sm90 import gemm_sm90
 from pipesim.protocols.hopper.persistent_scheduler import persistent_scheduler
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
-from pipesim.protocols.hopper.staged_attention import attention_sm90_fused
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.lanes import slow_but

@@ -4,49 +4,22 @@ Upstream: ``linalg/matmul/gpu/sm100_structured/block_scaled/block_scaled_matmul_
 ``MmaOpSM100_BlockScaled_SS`` of ``linalg/arch/sm100/mma.mojo``. The scales of A and B (SFA, SFB) travel with the tiles,
 on the same barriers, without multicast; the MMA warp copies them into tensor memory (``tcgen05.cp``) right before the
 products that read them there.
-
-Blackwell's grouped block-scaled GEMM: many products of different sizes in one launch, each tile known in advance.
-
-Upstream: ``grouped_block_scaled_matmul_kernel.mojo`` (``run`` on one SM, ``run_2sm`` on a pair) and
-``grouped_tile_scheduler.mojo`` in ``linalg/matmul/gpu/sm100_structured/grouped_block_scaled/``. No hardware hands out
-tiles: every warp computes the next one. On a pair the MMA warps take each tile together, through a software CLC whose
-drain is right only if every stage of it was used an odd number of times. The load warp rewrites the tensor maps of A
-and B where a group begins.
-
-Not described: the tensor map of C, which the four epilogue warps rewrite with the same contents.
-
-Blackwell's grouped block-scaled GEMM over contiguous tokens (1D-1D): a scheduler warp hands tiles to its own CTA.
-
-Upstream: ``grouped_block_scaled_1d1d/grouped_1d1d_matmul_kernel.mojo``, for output tiles of at least 64 columns. Every
-CTA has a scheduler, which writes each next tile into a ring of two slots; one lane of each other warp gives a slot
-back. The first tile every warp computes itself. There is no throttle and no drain.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines.modular.clc import WorkInfo
-from pipesim.pipelines.modular.grouped_clc import (
-    GroupedCLCSchedulerIterator,
-    GroupedCLCWorkIterator,
-    GroupedWorkIterator,
-    grouped_clc_barrier_counts,
-)
+from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.input_tile import BlockScaledTilePayload, ConsumerTiles, InputTilePipeline, TilePayload
 from pipesim.pipelines.modular.kernel_context import KernelContext
 from pipesim.pipelines.modular.output_tile import TMEM_COLUMN_BYTES, TMEM_COLUMNS, OutputTilePipeline
-from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
 from pipesim.protocols.blackwell.sm100 import (
-    EPILOGUE_THREADS,
-    EPILOGUE_WARPS,
     FP32,
     ROWS,
     SLICE_COLUMNS,
@@ -56,7 +29,7 @@ from pipesim.protocols.blackwell.sm100 import (
     require_cluster,
     require_tiles,
 )
-from pipesim.protocols.limits import ranges, require
+from pipesim.protocols.limits import ranges
 from pipesim.protocols.warp_group import share
 
 _STEP_BYTES = 128  #: of a row of A or B in a step of K
@@ -275,211 +248,3 @@ class BlockScaled(GemmSm100):
             w.mma(Engine.TCGEN05, reads=reads, writes=writes)
             copied += writes
         return copied
-
-
-_CLC_STAGES = 2  #: of the software CLC
-_TENSORMAP_AB_INIT = 3  #: named barrier of the MMA and the load warp
-_AB_INIT_THREADS = 64  #: of it
-_TENSORMAP_BYTES = 4 * 128  #: of A, B and their scales
-
-
-@ranges(tiles=(1, 1 << 16), group_tiles=(1, 1 << 16))  # upstream launches a CTA, or a pair, for each tile
-def gemm_sm100_grouped(
-    stages: int = 4,
-    tiles: int = 2,
-    k_iters: int = 4,
-    group_tiles: int = 1,
-    nvfp4: int = 0,
-    cta_group: int = 1,
-    accumulators: int = 2,
-    all_stages: int = 0,
-    block_n: int = 128,
-    epilogue: int = 150,
-) -> Protocol:
-    """Blackwell's grouped block-scaled GEMM: every warp computes its tiles; on a pair the MMA warps take them together.
-
-    ``tiles`` output tiles of 128 rows (a CTA) by ``block_n`` columns for this CTA, or this pair with ``cta_group`` 2,
-    each of ``k_iters`` steps of 128 bytes of K; every ``group_tiles`` of them a new group begins. ``stages`` tiles of
-    A, of B and of their scales, MXFP8 or with ``nvfp4`` 1 NVFP4. ``accumulators``: tiles in tensor memory, with the
-    scales of all stages 512 columns at most. ``all_stages`` 1: the scheduler of a pair drains as the hardware's does;
-    0: as upstream. ``epilogue``: SM cycles of an epilogue warp per slice of 32 columns.
-    """
-    require_block_scaled(stages, nvfp4, accumulators, block_n)
-
-    p = Protocol("gemm_sm100_grouped", cluster=cta_group)
-    made = BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group)
-    tensormap_ab = p.smem("tensormap_ab", 1, _TENSORMAP_BYTES)
-    clc_stages = _CLC_STAGES if cta_group == 2 else 0
-    common = BlockScaled.for_protocol(
-        p,
-        made,
-        lambda: _GroupedSm100.for_protocol(
-            p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=(cta_group, 1)
-        ),
-        k_iters=k_iters,
-        block_n=block_n,
-        epilogue=epilogue,
-        lookahead=True,
-    )
-    gemm = _GroupedKernel(
-        **vars(common), tensormap_ab=tensormap_ab, group_tiles=group_tiles, all_stages=bool(all_stages)
-    )
-    gemm.roles(p)
-    return p
-
-
-@dataclass(frozen=True)
-class _GroupedSm100(Sm100):
-    """Tiles that every warp computes."""
-
-    def init(self) -> None:
-        self.clc.init_barriers(grouped_clc_barrier_counts(cta_group=self.cta_group))
-        self.tmem_dealloc[0].init(EPILOGUE_THREADS * self.cta_group)
-
-    def work(self, w: Warp) -> Iterator[WorkInfo]:
-        if self.cta_group == 1:
-            return iter(GroupedWorkIterator(w, self.tiles))
-        return iter(GroupedCLCWorkIterator(w, self.clc, self.tiles))
-
-    def work_of_load(self, w: Warp) -> Iterator[WorkInfo]:
-        return self.work(w)
-
-    def work_of_mma(self, w: Warp) -> Iterator[WorkInfo]:
-        if self.cta_group == 1:
-            return self.work(w)
-        return iter(GroupedCLCWorkIterator(w, self.clc, self.tiles, use_clc_fetch=True))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GroupedKernel(BlockScaled):
-    """The kernel with tensor maps that change with the group: every ``group_tiles`` tiles."""
-
-    tensormap_ab: TileArray
-    group_tiles: int
-    all_stages: bool  #: the scheduler's drain waits for the last use of each stage, not as upstream
-
-    def scheduler(self, w: Warp) -> None:
-        if self.pair == 1 or not self.sm100.context().is_first_cta_in_cluster:
-            return
-        announced = GroupedCLCSchedulerIterator(w, self.sm100.clc, self.sm100.tiles, self.pair)
-        for _ in announced:
-            announced.signal_and_advance()
-        if not self.all_stages:
-            announced.drain()
-            return
-        for _ in range(announced.num_stages):
-            announced.empty_mbar[announced.producer_state.index()].wait(announced.producer_state.phase())
-            announced.producer_state.step()
-
-    def leave(self, w: Warp) -> None:
-        """Nothing holds the CTAs of a pair together at the end."""
-
-    def mma(self, w: Warp) -> None:
-        with w.elect_one():
-            w.write(self.tensormap_ab[0], 0)  # from the templates
-        w.bar_sync(_TENSORMAP_AB_INIT, _AB_INIT_THREADS)
-        super().mma(w)
-
-    def begin_tile(self, w: Warp, tile: int) -> None:
-        if tile == 0:  # in the loop: a CTA without a tile leaves the MMA warp alone at that barrier
-            w.bar_sync(_TENSORMAP_AB_INIT, _AB_INIT_THREADS)
-        if tile % self.group_tiles == 0:
-            w.fence(Fence.PROXY_TENSORMAP)
-            with w.elect_one():
-                w.write(self.tensormap_ab[0], tile // self.group_tiles + 1)
-            w.read(self.tensormap_ab[0], tile // self.group_tiles + 1)  # copied to global memory, for the loads
-            w.fence(Fence.PROXY_TENSORMAP)
-
-
-_SLOTS = 2  #: of the scheduler's ring
-_SLOT_BYTES = 32
-_CONSUMER_WARPS = EPILOGUE_WARPS + 2  #: the load and the MMA warp
-
-
-@ranges()
-def gemm_sm100_grouped_1d1d(
-    stages: int = 4,
-    tiles: int = 3,
-    k_iters: int = 4,
-    nvfp4: int = 0,
-    cta_group: int = 1,
-    accumulators: int = 2,
-    block_n: int = 128,
-    epilogue: int = 150,
-) -> Protocol:
-    """Blackwell's grouped 1D-1D GEMM: a scheduler warp in every CTA hands its tiles out through a ring of two slots.
-
-    ``tiles`` output tiles of 128 rows (a CTA) by ``block_n`` columns for this CTA, or this pair with ``cta_group`` 2,
-    each of ``k_iters`` steps of 128 bytes of K. ``stages`` tiles of A, of B and of their scales, MXFP8 or with
-    ``nvfp4`` 1 NVFP4. ``accumulators``: tiles in tensor memory, with the scales of all stages 512 columns at most.
-    ``epilogue``: SM cycles of an epilogue warp per slice of 32 columns.
-    """
-    require_block_scaled(stages, nvfp4, accumulators, block_n)
-    require("block_n", block_n, 64, 256)
-
-    p = Protocol("gemm_sm100_grouped_1d1d", cluster=cta_group)
-    _Grouped1d1d.for_protocol(
-        p,
-        BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group),
-        lambda: _RingSm100(
-            **vars(Sm100.for_protocol(p, cta_group=cta_group, tiles=tiles, clc_stages=0, cluster=(cta_group, 1))),
-            sched_slots=p.smem("sched_slots", _SLOTS, _SLOT_BYTES),
-            sched_mbars=p.mbarriers("sched", 2 * _SLOTS),
-        ),
-        k_iters=k_iters,
-        block_n=block_n,
-        epilogue=epilogue,
-        lookahead=True,
-    ).roles(p)
-    return p
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RingSm100(Sm100):
-    """Tiles that this CTA's scheduler hands out. ``sched_slots``: what the next tile is."""
-
-    sched_slots: TileArray
-    sched_mbars: BarrierStorage
-
-    def init(self) -> None:
-        self._ring().init_mbars(1, _CONSUMER_WARPS)
-        self.tmem_dealloc[0].init(EPILOGUE_THREADS * self.cta_group)
-
-    def _ring(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.sched_mbars, _SLOTS)
-
-    def work(self, w: Warp) -> Iterator[WorkInfo]:
-        ring = self._ring()
-        for tile in w.loop(self.tiles, "tiles"):
-            yield WorkInfo(tile, is_valid_tile=True)
-            with ring.consume_explicit() as slot, w.lanes(1):
-                w.read(self.sched_slots[slot.index()], tile + 1)
-                slot.arrive()
-
-    def work_of_load(self, w: Warp) -> Iterator[WorkInfo]:
-        return self.work(w)
-
-    def scheduler(self, w: Warp) -> None:
-        ring = self._ring()
-        for tile in w.loop(max(1, self.tiles), "tiles"):  # one is written also for a CTA that has no tile at all
-            if tile >= _SLOTS:
-                ring.wait_consumer()
-            with w.lanes(1):
-                w.write(self.sched_slots[ring.producer_stage()], tile + 1)
-                ring.producer_mbar(ring.producer_stage()).arrive()
-            ring.producer_step()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Grouped1d1d(BlockScaled):
-    """The kernel with its warps in the order of ``WarpRole1D1D``."""
-
-    def roles(self, p: Protocol) -> None:
-        p.init(self.init)
-        p.role("epilogue", warps=EPILOGUE_WARPS)(self.epilogue)
-        p.role("load")(self.load)
-        p.role("mma")(self.mma)
-        p.role("scheduler")(self.scheduler)
-
-    def follow(self, output: OutputTilePipeline) -> None:
-        """The peer's MMA warp waits for nothing but its next tile."""

@@ -4,7 +4,7 @@ K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are com
 are still being multiplied. ``fused=0``, the default, has a ring for each, as
 ``hwkernels/twins/hopper/attention_sm90.cu`` (:mod:`pipesim.protocols.hopper.staged_attention`). ``fused=1`` is
 upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring, which its consumers prime. Flash attention 4's ring,
-which no role primes, is in :mod:`pipesim.protocols.hopper.staged_attention`. The ping-pong of the two consumer
+which no role primes, is in :mod:`pipesim.protocols.hopper.attention_sm90_fused`. The ping-pong of the two consumer
 groups is FlashAttention-3's.
 """
 

@@ -3,18 +3,6 @@
 Upstream: ``include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_{pingpong,cooperative}.hpp``, with the main loop
 of ``include/cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp`` and the static persistent scheduler. In
 CUTLASS the epilogue-load warp is number 2 of the producer's group, not 1; warp 1 is there for a dynamic scheduler.
-
-CUTLASS's cooperative GEMM of Hopper: two consumer warp groups share every output tile.
-
-Upstream: ``include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp``. Against ping-pong: no order
-between the groups, all 256 threads give a stage back and synchronise in the epilogue, and the stores of a tile continue
-while the next is multiplied: they are waited for once, at the end.
-
-CUTLASS's ping-pong GEMM of Hopper: two consumer warp groups take whole output tiles in turn.
-
-Upstream: ``include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_pingpong.hpp``. One group multiplies while the
-other stores: an :class:`OrderedSequenceBarrier` of two stages lets only one of them be in its main loop, and only one
-in its epilogue, where they share the buffers of D and even the named barrier.
 """
 
 from collections.abc import Iterator
@@ -26,17 +14,10 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
-from pipesim.pipelines import (
-    OrderedSequenceBarrier,
-    PipelineState,
-    PipelineTmaAsync,
-    TmaParams,
-    make_producer_start_state,
-)
+from pipesim.pipelines import PipelineState, PipelineTmaAsync, TmaParams, make_producer_start_state
 from pipesim.pipelines.cutlass.base import ClusterShape
 from pipesim.protocols.cutlass_epilogue import SUBTILE_COLUMNS, WARP, CutlassEpilogue, EpilogueWarp
-from pipesim.protocols.limits import ranges
-from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share
+from pipesim.protocols.warp_group import BF16, GROUP, ROWS, mma_cycles, share
 
 LOAD_REGISTERS, MMA_REGISTERS = 40, 232  #: of a thread, ``LoadRegisterRequirement`` and ``MmaRegisterRequirement``
 
@@ -180,112 +161,3 @@ class CutlassSm90:
             out.convert()
             out.acquire()
             out.store(item)
-
-
-@ranges(**RANGES)
-def cutlass_sm90_cooperative(
-    tiles: int = 2,
-    k_tiles: int = 8,
-    stages: int = 4,
-    residual: int = 0,
-    cluster: int = 1,
-    block_n: int = 128,
-    block_k: int = 64,
-    epilogue: int = 150,
-) -> Protocol:
-    """CUTLASS's cooperative GEMM of Hopper: two consumer warp groups multiply and store every tile together.
-
-    ``tiles`` output tiles of 128 rows for this CTA, each of ``k_tiles`` steps of ``block_k``; ``residual`` 1: C is
-    loaded too. ``cluster`` 2: two CTAs multicast B to each other. ``epilogue``: cycles per subtile of 32 columns.
-    """
-    p = Protocol("cutlass_sm90_cooperative", cluster=cluster)
-    kernel = CutlassSm90.for_protocol(
-        p, tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual,
-        block_n=block_n, block_k=block_k, epilogue=epilogue, consumers=2 * GROUP,
-    )  # fmt: skip
-    p.init(kernel.init)
-    kernel.add_producer(p)
-
-    @p.role("consumer", warps=2 * GROUP)
-    def consumer(w: Warp) -> None:
-        w.setmaxnreg(MMA_REGISTERS)
-        pipe, state = kernel.mainloop(w), PipelineState(stages)
-        out = EpilogueWarp(kernel.epilogue, w, w.index)
-        for tile in w.loop(tiles, "tiles"):
-            kernel.mma(w, pipe, state, w.index, tile)
-            kernel.mma_tail(w, pipe, state)
-            state.advance(k_tiles)
-            kernel.store(out, tile)
-        if tiles:
-            out.tail()
-
-    return p
-
-
-_GROUPS = 2
-_ORDERED = 2  #: stages of the order: main loop, epilogue
-
-
-@ranges(**RANGES)
-def cutlass_sm90_pingpong(
-    tiles: int = 4,
-    k_tiles: int = 8,
-    stages: int = 4,
-    residual: int = 0,
-    cluster: int = 1,
-    block_n: int = 128,
-    block_k: int = 64,
-    epilogue: int = 150,
-) -> Protocol:
-    """CUTLASS's ping-pong GEMM of Hopper: two consumer warp groups take turns at the tensor cores, tile by tile.
-
-    ``tiles`` output tiles of 64 rows for this CTA, each of ``k_tiles`` steps of ``block_k``; ``residual`` 1: C is
-    loaded too. ``cluster`` 2: two CTAs multicast B to each other. ``epilogue``: cycles per subtile of 32 columns.
-    """
-    p = Protocol("cutlass_sm90_pingpong", cluster=cluster)
-    sm90 = CutlassSm90.for_protocol(
-        p, tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual,
-        block_n=block_n, block_k=block_k, epilogue=epilogue, consumers=GROUP,
-    )  # fmt: skip
-    kernel = Pingpong(sm90, p.mbarriers("math_wg_order", _ORDERED * _GROUPS))
-    p.init(kernel.init)
-    sm90.add_producer(p)
-    p.role("consumer0", warps=GROUP)(lambda w: kernel.consumer(w, 0))
-    p.role("consumer1", warps=GROUP)(lambda w: kernel.consumer(w, 1))
-    return p
-
-
-@dataclass(frozen=True)
-class Pingpong:
-    """What this kernel adds: the order of its two consumer warp groups."""
-
-    sm90: CutlassSm90
-    order_mbars: BarrierStorage
-
-    def init(self) -> None:
-        """Initialise every barrier."""
-        self.sm90.init()
-        OrderedSequenceBarrier.init_barriers(self.order_mbars, _ORDERED, _GROUPS, GROUP_THREADS)
-
-    def consumer(self, w: Warp, group: int) -> None:
-        """A warp of consumer group 0 or 1: every second tile; its states also pass the tiles of the other group."""
-        w.setmaxnreg(MMA_REGISTERS)
-        k_tiles = self.sm90.k_tiles
-        pipe, state = self.sm90.mainloop(w), PipelineState(self.sm90.a.slots)
-        order = OrderedSequenceBarrier(self.order_mbars, _ORDERED, _GROUPS, group)
-        out = EpilogueWarp(self.sm90.epilogue, w, w.index)
-        if group == 1:
-            state.advance(k_tiles)
-            out.advance()
-        mine = range(group, self.sm90.tiles, _GROUPS)
-        for turn in w.loop(len(mine), "tiles"):
-            order.wait()
-            self.sm90.mma(w, pipe, state, w.index, mine[turn])
-            order.arrive()  # the last product is still under way
-            self.sm90.mma_tail(w, pipe, state)
-            state.advance(k_tiles * _GROUPS)
-            order.wait()
-            self.sm90.store(out, mine[turn])
-            out.tail()  # the other group writes to the same buffers of D
-            out.advance()
-            order.arrive()

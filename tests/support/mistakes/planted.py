@@ -154,13 +154,11 @@ KERNEL_MISTAKES = (
         (r"fence\.proxy\.async", "after", "write")),
 )  # fmt: skip
 
-FUSED = f"{HOPPER}staged_attention.py:attention_sm90_fused"
-COOPERATIVE = f"{HOPPER}cutlass_sm90.py:cutlass_sm90_cooperative"
+FUSED, COOPERATIVE = (f"{HOPPER}{name}.py:{name}" for name in ("attention_sm90_fused", "cutlass_sm90_cooperative"))
 PERSISTENT, EPILOGUE = (f"{HOPPER}{name}.py:{name}" for name in ("persistent_scheduler", "epilogue_residual"))
 BLOCKWISE, CUTLASS = (f"{BLACKWELL}{name}.py:{name}" for name in ("gemm_sm100_blockwise", "cutlass_sm100"))
-PAIRED, RING, SCALED = (
-    f"{BLACKWELL}block_scaled.py:gemm_sm100_{name}" for name in ("grouped", "grouped_1d1d", "block_scaled")
-)
+PAIRED, RING = f"{BLACKWELL}grouped.py:gemm_sm100_grouped", f"{BLACKWELL}grouped_1d1d.py:gemm_sm100_grouped_1d1d"
+SCALED = f"{BLACKWELL}block_scaled.py:gemm_sm100_block_scaled"
 EXCHANGE = "tests/support/exchange/exchange.py:exchange"
 RELAY, SCALE = (f"{EXAMPLES}{name}.py:{name}" for name in ("relay", "scale"))
 A_SCALES = (  #: the read of them, a line of BLOCKWISE
@@ -177,7 +175,7 @@ PROTOCOL_MISTAKES = (
         "consumer takes V of the block before ahead of K of the block, as they are loaded",
         ("consumer", STATE), sizes={"kv_blocks": 4}),
     Planted("cooperative: a step short of the tile", COOPERATIVE,
-        {"state.advance(k_tiles)\n            kernel": "state.advance(k_tiles - 1)\n            kernel"},
+        {"state.advance(k_tiles)": "state.advance(k_tiles - 1)"},
         "consumer's stages go on by 8 after each tile, not by 7", ("consumer", STATE)),
     Planted("cooperative: the last stage is not given back", COOPERATIVE,
         {"            kernel.mma_tail(w, pipe, state)\n": ""},
@@ -221,8 +219,7 @@ PROTOCOL_MISTAKES = (
     Planted("gemm_sm100_grouped: a warp too many", PAIRED, {"_AB_INIT_THREADS = 64": "_AB_INIT_THREADS = 96"},
         "64 threads at named barrier 3 instead of 96", ("64 threads at named barrier 3 instead of 96",)),
     Planted("gemm_sm100_grouped: the peer's epilogue is not counted", PAIRED,
-        {"=self.cta_group))\n        self.tmem_dealloc[0].init(EPILOGUE_THREADS * self.cta_group)":
-         "=self.cta_group))\n        self.tmem_dealloc[0].init(EPILOGUE_THREADS)"},
+        {"EPILOGUE_THREADS * self.cta_group": "EPILOGUE_THREADS"},
         "initialise tmem_dealloc with a count of 256 instead of 128", ("tmem_dealloc", "count of 256 instead of 128"),
         sizes={"cta_group": 2, "all_stages": 1}),
     Planted("gemm_sm100_grouped_1d1d: waits a tile too late", RING, {"if tile >= _SLOTS:": "if tile > _SLOTS:"},
