@@ -3,62 +3,103 @@
 A broken rule in words says which agent, which operation, on what, and the two numbers that disagree.
 """
 
-from importlib import import_module
-
 from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
+from pipesim.findings.barriers.arrive_count import ARRIVE_COUNT
+from pipesim.findings.barriers.deadlock import DEADLOCK
+from pipesim.findings.barriers.init_count import INIT_COUNT
+from pipesim.findings.barriers.inval_pending import INVAL_PENDING
+from pipesim.findings.barriers.invalidated import INVALIDATED
+from pipesim.findings.barriers.lapped_waiter import LAPPED_WAITER
+from pipesim.findings.barriers.no_complete import NO_COMPLETE
+from pipesim.findings.barriers.not_initialised import NOT_INITIALISED
+from pipesim.findings.barriers.over_arrival import OVER_ARRIVAL
+from pipesim.findings.barriers.reinitialised import REINITIALISED
+from pipesim.findings.barriers.stale_state import STALE_STATE
+from pipesim.findings.barriers.stale_wait import STALE_WAIT
+from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
+from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
+from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
+from pipesim.findings.counts.exited_cta import EXITED_CTA
+from pipesim.findings.counts.illegal_operand import ILLEGAL_OPERAND
+from pipesim.findings.counts.too_many_registers import TOO_MANY_REGISTERS
+from pipesim.findings.counts.tx_edge import TX_EDGE
+from pipesim.findings.counts.tx_range import TX_RANGE
+from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
+from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind, said
+from pipesim.findings.memory.absent_cta import ABSENT_CTA
+from pipesim.findings.memory.before_grid_wait import BEFORE_GRID_WAIT
+from pipesim.findings.memory.global_race import GLOBAL_RACE
+from pipesim.findings.memory.lanes_apart import LANES_APART
+from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
+from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
+from pipesim.findings.memory.race import RACE
+from pipesim.findings.memory.read_before_wait import READ_BEFORE_WAIT
+from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
+from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
+from pipesim.findings.memory.tensor_fence import TENSOR_FENCE
+from pipesim.findings.memory.tensor_map_fence import TENSOR_MAP_FENCE
+from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
+from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
+from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
+from pipesim.findings.memory.weak_order import WEAK_ORDER
+from pipesim.findings.memory.wgmma_fence import WGMMA_FENCE
+from pipesim.findings.memory.wrong_item import WRONG_ITEM
+from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
+from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
+from pipesim.findings.warnings.unread_data import UNREAD_DATA
+from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
 from pipesim.findings.words import meanwhile, previous_use, what_is_forbidden
 from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
-_FILES = (
-    "pipesim.findings.barriers.deadlock",
-    "pipesim.findings.barriers.lapped_waiter",
-    "pipesim.findings.barriers.over_arrival",
-    "pipesim.findings.barriers.not_initialised",
-    "pipesim.findings.barriers.reinitialised",
-    "pipesim.findings.barriers.invalidated",
-    "pipesim.findings.barriers.inval_pending",
-    "pipesim.findings.barriers.init_count",
-    "pipesim.findings.barriers.arrive_count",
-    "pipesim.findings.barriers.no_complete",
-    "pipesim.findings.barriers.stale_state",
-    "pipesim.findings.barriers.stale_wait",
-    "pipesim.findings.counts.tx_range",
-    "pipesim.findings.counts.tx_edge",
-    "pipesim.findings.counts.exited_cta",
-    "pipesim.findings.counts.cluster_arrive",
-    "pipesim.findings.counts.barrier_threads",
-    "pipesim.findings.counts.barrier_overrun",
-    "pipesim.findings.memory.race",
-    "pipesim.findings.memory.uninitialised_read",
-    "pipesim.findings.memory.wrong_item",
-    "pipesim.findings.memory.two_outcomes",
-    "pipesim.findings.memory.lanes_apart",
-    "pipesim.findings.counts.under_way_at_exit",
-    "pipesim.findings.counts.warp_shape",
-    "pipesim.findings.memory.tensor_allocation",
-    "pipesim.findings.memory.read_before_wait",
-    "pipesim.findings.counts.illegal_operand",
-    "pipesim.findings.memory.wgmma_fence",
-    "pipesim.findings.memory.tensor_map_fence",
-    "pipesim.findings.memory.before_grid_wait",
-    "pipesim.findings.memory.global_race",
-    "pipesim.findings.counts.too_many_registers",
-    "pipesim.findings.memory.missing_proxy_fence",
-    "pipesim.findings.memory.read_not_fenced",
-    "pipesim.findings.memory.tensor_fence",
-    "pipesim.findings.memory.weak_order",
-    "pipesim.findings.memory.narrow_scope",
-    "pipesim.findings.memory.absent_cta",
-    "pipesim.findings.memory.unpublished_init",
-    "pipesim.findings.warnings.unread_data",
-    "pipesim.findings.warnings.unscoped_arrive",
-    "pipesim.findings.warnings.register_requests",
-    "pipesim.findings.warnings.cp_async_count",
+KINDS: tuple[FindingKind, ...] = (
+    DEADLOCK,
+    LAPPED_WAITER,
+    OVER_ARRIVAL,
+    NOT_INITIALISED,
+    REINITIALISED,
+    INVALIDATED,
+    INVAL_PENDING,
+    INIT_COUNT,
+    ARRIVE_COUNT,
+    NO_COMPLETE,
+    STALE_STATE,
+    STALE_WAIT,
+    TX_RANGE,
+    TX_EDGE,
+    EXITED_CTA,
+    CLUSTER_ARRIVE,
+    BARRIER_THREADS,
+    BARRIER_OVERRUN,
+    RACE,
+    UNINITIALISED_READ,
+    WRONG_ITEM,
+    TWO_OUTCOMES,
+    LANES_APART,
+    UNDER_WAY_AT_EXIT,
+    WARP_SHAPE,
+    TENSOR_ALLOCATION,
+    READ_BEFORE_WAIT,
+    ILLEGAL_OPERAND,
+    WGMMA_FENCE,
+    TENSOR_MAP_FENCE,
+    BEFORE_GRID_WAIT,
+    GLOBAL_RACE,
+    TOO_MANY_REGISTERS,
+    MISSING_PROXY_FENCE,
+    READ_NOT_FENCED,
+    TENSOR_FENCE,
+    WEAK_ORDER,
+    NARROW_SCOPE,
+    ABSENT_CTA,
+    UNPUBLISHED_INIT,
+    UNREAD_DATA,
+    UNSCOPED_ARRIVE,
+    REGISTER_REQUESTS,
+    CP_ASYNC_COUNT,
 )
-KINDS: tuple[FindingKind, ...] = tuple(getattr(import_module(file), file.rpartition(".")[2].upper()) for file in _FILES)
 BY_NAME = {kind.name: kind for kind in KINDS}
 _BY_FAULT = {kind.kind: kind for kind in KINDS if isinstance(kind.kind, FaultKind)}
 
