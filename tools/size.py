@@ -37,7 +37,7 @@ BUDGETS = (
     # branches that all threads of a CTA take alike 220, plain stores and bulk reductions between CTAs 110,
     # elements of free arrays with all values of their type 130, tensor maps that a kernel changes 270,
     # every combination of several words 410; of what was there some 900 lines are gone.
-    Budget("pipesim", ".py", 131_270),
+    Budget("pipesim", ".py", 131_290),
     Budget("hwkernels", ".py", 9_000),
     Budget("tests", ".py", 81_840),  # the aim is 62,000
     Budget("tools", ".py", 8_500),
