@@ -7,7 +7,6 @@ barrier, in every tile; CUTLASS waits for it in the first tile.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -44,11 +43,21 @@ class EpilogueLoad:
     fences_reads: bool = False
 
     @classmethod
-    def for_protocol(cls, p: Protocol, source: TileArray, order: LoadOrder, **sizes: Any) -> "EpilogueLoad":
-        """With its barriers in ``p``, for these ``sizes``."""
-        epi_mbars = p.mbarriers("epi_load", 2 * source.slots)
-        order_mbar = p.mbarriers("load_order", 1) if order is not LoadOrder.NONE else None
-        return cls(source=source, epi_mbars=epi_mbars, order_mbar=order_mbar, order=order, **sizes)
+    def for_protocol(
+        cls, p: Protocol, source: TileArray, order: LoadOrder, *, prologue: int, slices: int, residual: bool = True,
+        fences_reads: bool = False,
+    ) -> "EpilogueLoad":  # fmt: skip
+        """With its barriers in ``p``."""
+        return cls(
+            source=source,
+            epi_mbars=p.mbarriers("epi_load", 2 * source.slots),
+            order_mbar=p.mbarriers("load_order", 1) if order is not LoadOrder.NONE else None,
+            order=order,
+            prologue=prologue,
+            slices=slices,
+            residual=residual,
+            fences_reads=fences_reads,
+        )
 
     def init(self) -> None:
         """Initialise the barriers."""

@@ -57,14 +57,20 @@ class Sm100:
     cluster: tuple[int, int] = (1, 1)
 
     @classmethod
-    def for_protocol(cls, p: Protocol, *, clc_stages: int, **sizes: Any) -> Self:
-        """The memory of all that, in ``p``, for these ``sizes``."""
+    def for_protocol(
+        cls, p: Protocol, *, cta_group: int, tiles: int, clc_stages: int, epilogue_load: bool = False,
+        cluster: tuple[int, int] = (1, 1),
+    ) -> Self:  # fmt: skip
+        """The memory of all that, in ``p``."""
         return cls(
+            cta_group=cta_group,
+            tiles=tiles,
             clc=ClcPipelineStorage(p, clc_stages),
             tmem_addr=p.smem("tmem_addr", 1, 16),
             tmem_dealloc=p.mbarriers("tmem_dealloc", 1),
             c=p.smem("c", 2, ROWS * SLICE_COLUMNS * BF16),
-            **sizes,
+            epilogue_load=epilogue_load,
+            cluster=cluster,
         )
 
     def init(self) -> None:

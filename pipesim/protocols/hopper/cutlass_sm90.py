@@ -45,8 +45,8 @@ class CutlassSm90:
 
     @classmethod
     def for_protocol(
-        cls, p: Protocol, *, stages: int, residual: int, block_n: int, block_k: int, epilogue: int, consumers: int,
-        **trips: int,
+        cls, p: Protocol, *, tiles: int, k_tiles: int, stages: int, residual: int, block_n: int, block_k: int,
+        epilogue: int, consumers: int,
     ) -> "CutlassSm90":  # fmt: skip
         """All that in ``p``: a warp group computes 64 rows of the output."""
         rows, row_bytes = ROWS * consumers // GROUP, block_k * BF16
@@ -57,7 +57,8 @@ class CutlassSm90:
             epilogue=CutlassEpilogue.for_protocol(
                 p, residual=residual, rows=rows, columns=block_n, warps=consumers, cycles=epilogue
             ),
-            **trips,
+            tiles=tiles,
+            k_tiles=k_tiles,
             consumers=consumers,
             cluster_shape=(p.cluster, 1),
             step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
